@@ -1,0 +1,156 @@
+"""This module holds the values that a reader gives out: the norm vectors of one checkpoint, by role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.errors import RoleError
+
+__all__ = ["NormVectors", "RoleVectors", "TensorSource"]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSource:
+    """Where the bytes of one stored tensor came from.
+
+    Args:
+        shard: file name inside the checkpoint.
+        start: first byte in that file.
+        stop: byte after the last, so that ``[start, stop)`` is the byte range.
+        sha256: hash of exactly these bytes, as hexadecimal digits.
+        dtype: the format's name of the stored dtype, for example ``BF16``.
+    """
+
+    shard: str
+    start: int
+    stop: int
+    sha256: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoleVectors:
+    """The vectors of one role, one row a layer.
+
+    Args:
+        role: as users write it, for example ``pre_attention`` or ``mtp/pre_mlp``.
+        layers: zero-based block numbers, ascending, shape ``(n_layers,)``; a missing layer is a gap, never a shift.
+            A norm outside the blocks (``final``, ``embedding``) has the one layer number -1.
+        scale: effective γ, that is with 1 added where the family stores γ minus one; shape ``(n_layers, hidden_size)``,
+            float32.
+        bias: β, same shape and dtype, or None where the family has none.
+        stored: the weight as it lies in the file, ``(n_layers, hidden_size)`` in the stored dtype (ml_dtypes for BF16
+            and FP8), for exact comparison.
+        stored_bias: the same for the bias, or None.
+        names: tensor names of the weights, one a row.
+        norm_type: ``rmsnorm`` or ``layernorm``.
+        shared: True where one norm feeds attention and MLP at once.
+    """
+
+    role: str
+    layers: npt.NDArray[np.int64]
+    scale: npt.NDArray[np.float32]
+    bias: npt.NDArray[np.float32] | None
+    stored: npt.NDArray[Any]
+    stored_bias: npt.NDArray[Any] | None
+    names: tuple[str, ...]
+    norm_type: str
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        n_layers = len(self.layers)
+        if self.scale.shape != self.stored.shape or self.scale.ndim != 2 or len(self.scale) != n_layers:
+            raise RoleError(
+                f"Role '{self.role}' needs one row of γ a layer: {n_layers} layers, but γ has shape {self.scale.shape} "
+                f"and its stored form {self.stored.shape}."
+            )
+        if n_layers != len(self.names) or (np.diff(self.layers) <= 0).any():
+            raise RoleError(f"Role '{self.role}' needs ascending layers, each with a name; got {self.layers.tolist()}.")
+
+    @property
+    def hidden_size(self) -> int:
+        """Channels of each vector."""
+        return int(self.scale.shape[1])
+
+    def row(self, layer: int) -> int:
+        """Row of a layer number; raises RoleError where the layer has no such norm."""
+        found = np.flatnonzero(self.layers == layer)
+        if not len(found):
+            raise RoleError(
+                f"Looking up layer {layer} of role '{self.role}': it is not among the {len(self.layers)} layers read, "
+                f"{self.layers[0]} to {self.layers[-1]}."
+            )
+        return int(found[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormVectors:
+    """Every norm vector that was read from one checkpoint.
+
+    Args:
+        source: what was read, as a person would write it: a repo id, a path or a stored model's name.
+        commit: the commit that the revision resolved to, or None for files outside the Hub.
+        model_type: the config's ``model_type``.
+        norm_type: ``rmsnorm`` or ``layernorm``, of the main tower's block norms.
+        hidden_size: channels of the main tower's block norms.
+        roles: the vectors by role.
+        missing_layers: by role, the layer numbers that the config promises and the checkpoint lacks.
+        notes: sentences that a reader of the numbers must know (a γ stored minus one, a role given by names alone, ...).
+        tensors: where each stored tensor came from.
+        config: the checkpoint's config, as far as it is known.
+        provenance: everything else on record about the file (package, licence, revision asked for, ...).
+        requests: requests made to read it, all of them counted.
+        bytes_received: bytes of response bodies received.
+        seconds: wall-clock time of the read.
+    """
+
+    source: str
+    commit: str | None
+    model_type: str
+    norm_type: str
+    hidden_size: int
+    roles: Mapping[str, RoleVectors]
+    missing_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    tensors: Mapping[str, TensorSource] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    requests: int = 0
+    bytes_received: int = 0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("roles", "missing_layers", "tensors", "config", "provenance"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __getitem__(self, role: str) -> RoleVectors:
+        """The vectors of a role, by lnsim's name or the Llama family's; raises RoleError with the roles there are."""
+        key = LLAMA_NAMES.get(role, role)
+        if key not in self.roles:
+            raise RoleError(f"'{self.source}' has no norms of role '{role}'; it has {', '.join(self.roles) or 'none'}.")
+        return self.roles[key]
+
+    @property
+    def n_vectors(self) -> int:
+        """Weights read, over all roles (biases not counted)."""
+        return sum(len(vectors.layers) for vectors in self.roles.values())
+
+    @property
+    def stored(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Every stored tensor by its name, in the stored dtype: the bits of the file."""
+        found: dict[str, npt.NDArray[Any]] = {}
+        for vectors in self.roles.values():
+            found.update(zip(vectors.names, vectors.stored, strict=True))
+        return MappingProxyType(found)
+
+
+LLAMA_NAMES: Mapping[str, str] = MappingProxyType(
+    {"input_layernorm": "pre_attention", "post_attention_layernorm": "pre_mlp"}
+)
+"""Names of the Llama family that the command line takes beside lnsim's own."""

@@ -1,0 +1,115 @@
+"""This module names every failure that lnsim reports, one class a kind.
+
+Each message is a sentence or two: what was being done, to which ``repo@commit/file`` or key, what was expected,
+what was found, what to do next. The command line prints it as it is and exits with 1.
+"""
+
+__all__ = [
+    "ComparisonError",
+    "DecodeError",
+    "FormatError",
+    "GatedError",
+    "HeaderError",
+    "HubError",
+    "LnsimError",
+    "NetworkError",
+    "NotebookError",
+    "OfflineError",
+    "RangeError",
+    "RepoNotFoundError",
+    "RevisionError",
+    "RoleError",
+    "SourceError",
+    "StoreError",
+    "StudyError",
+    "TensorNotFoundError",
+    "UnsupportedDtypeError",
+]
+
+
+class LnsimError(Exception):
+    """Any failure that lnsim foresees; everything else is a bug."""
+
+
+# Bytes
+
+
+class HeaderError(LnsimError):
+    """The start of a file is not a valid safetensors header."""
+
+
+class RangeError(LnsimError):
+    """A byte range is impossible, or came back short, long or from another place."""
+
+
+class DecodeError(LnsimError):
+    """Bytes do not fill the dtype and shape that they should."""
+
+
+class UnsupportedDtypeError(LnsimError):
+    """A tensor has a dtype that lnsim does not read."""
+
+
+# Checkpoints
+
+
+class SourceError(LnsimError):
+    """A source names nothing that can be read."""
+
+
+class FormatError(SourceError):
+    """A checkpoint is there but holds no safetensors weights, or holds them in a way that cannot be read."""
+
+
+class TensorNotFoundError(LnsimError):
+    """A tensor that the index or the caller names is not in the checkpoint."""
+
+
+class RoleError(LnsimError):
+    """The norms of a checkpoint could not be given roles."""
+
+
+class StoreError(LnsimError):
+    """An extract could not be written, or what was written does not read back the same."""
+
+
+# The Hub
+
+
+class HubError(LnsimError):
+    """The Hub answered, but not with what was asked for."""
+
+
+class RepoNotFoundError(HubError):
+    """The Hub has no such repo, or hides it from this user."""
+
+
+class GatedError(HubError):
+    """The repo exists, and its owner has not given this user access."""
+
+
+class RevisionError(HubError):
+    """The repo has no such branch, tag or commit, or it moved while it was read."""
+
+
+class NetworkError(HubError):
+    """No answer within the tries and the time allowed."""
+
+
+class OfflineError(HubError):
+    """The network is switched off (``HF_HUB_OFFLINE``) and the cache does not have what is needed."""
+
+
+# Studies, measures, reports
+
+
+class StudyError(LnsimError):
+    """A study file is missing, malformed or contradicts itself."""
+
+
+class ComparisonError(LnsimError):
+    """Two sets of vectors cannot be compared."""
+
+
+class NotebookError(LnsimError):
+    """A notebook has no such parameter, did not run, or could not be turned into a report."""

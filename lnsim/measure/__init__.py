@@ -1,0 +1,1 @@
+"""Pure mathematics: NumPy arrays in, NumPy arrays or data frames out."""
