@@ -1,0 +1,96 @@
+"""This module turns a tensor's bytes into an array of its own dtype, and arrays into float32.
+
+BF16 and FP8 come from ml_dtypes; NumPy knows the rest. Bits are never changed: ``decode`` is a view of the bytes.
+The FP8 names of the format mean the OCP types (arXiv:2209.05433), in which E4M3 has no infinities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.errors import DecodeError, UnsupportedDtypeError
+
+__all__ = ["DTYPES", "decode", "dtype_name", "to_bits", "to_float32"]
+
+DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
+    {
+        name: np.dtype(kind).newbyteorder("<")
+        for name, kind in {
+            "F64": np.float64,
+            "F32": np.float32,
+            "F16": np.float16,
+            "BF16": ml_dtypes.bfloat16,
+            "F8_E4M3": ml_dtypes.float8_e4m3fn,
+            "F8_E5M2": ml_dtypes.float8_e5m2,
+            "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+            "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+            "F8_E8M0": ml_dtypes.float8_e8m0fnu,
+            "I64": np.int64,
+            "I32": np.int32,
+            "I16": np.int16,
+            "I8": np.int8,
+            "U64": np.uint64,
+            "U32": np.uint32,
+            "U16": np.uint16,
+            "U8": np.uint8,
+            "BOOL": np.bool_,
+        }.items()
+    }
+)
+"""The format's dtype names that lnsim reads, as little-endian NumPy dtypes."""
+
+_BITS_TYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def decode(data: bytes, dtype: str, shape: tuple[int, ...], *, where: str = "a tensor") -> npt.NDArray[Any]:
+    """A read-only array over the bytes, in the stored dtype.
+
+    Args:
+        data: exactly the tensor's bytes.
+        dtype: the format's name, a key of ``DTYPES``.
+        shape: dimensions, row-major.
+        where: the tensor, for messages.
+
+    Raises:
+        UnsupportedDtypeError: for a dtype that is not read (sub-byte and complex ones).
+        DecodeError: when the bytes are too many or too few.
+
+    >>> float(decode(bytes([0x80, 0x3f]), "BF16", (1,))[0])
+    1.0
+    """
+    if dtype not in DTYPES:
+        raise UnsupportedDtypeError(f"Decoding {where}: dtype {dtype} is not read; these are: {', '.join(DTYPES)}.")
+    kind = DTYPES[dtype]
+    expected = int(np.prod(shape, dtype=object)) * kind.itemsize
+    if len(data) != expected:
+        raise DecodeError(f"Decoding {where}: shape {list(shape)} of {dtype} needs {expected} bytes, {len(data)} came.")
+    return np.frombuffer(data, dtype=kind).reshape(shape)
+
+
+def dtype_name(array: npt.NDArray[Any]) -> str:
+    """The format's name of an array's dtype; raises UnsupportedDtypeError where it has none."""
+    for name, kind in DTYPES.items():
+        if array.dtype == kind:
+            return name
+    raise UnsupportedDtypeError(f"Storing an array of {array.dtype}: the format has no name for this dtype.")
+
+
+def to_float32(array: npt.NDArray[Any], *, offset: float = 0.0) -> npt.NDArray[np.float32]:
+    """The values as float32, with ``offset`` added where γ is stored minus one.
+
+    Exact for every 8- and 16-bit float and F32. F64 and integers beyond 2^24 are rounded to nearest. The sum with the
+    offset is formed in float32, as the models themselves form it.
+    """
+    values = array.astype(np.float32)
+    return values + np.float32(offset) if offset else values
+
+
+def to_bits(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same bytes as unsigned integers, so that -0 differs from 0 and a NaN equals itself."""
+    return np.ascontiguousarray(array).view(_BITS_TYPES[array.dtype.itemsize])

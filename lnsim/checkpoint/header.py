@@ -1,0 +1,328 @@
+"""This module turns the first bytes of a safetensors file into a validated, immutable header.
+
+Format: https://github.com/huggingface/safetensors#format. A file is an 8-byte little-endian length N, N bytes of
+JSON, then the byte buffer. The reference for what is valid is ``safetensors.deserialize`` (0.8), and the two agree
+except where this list says so:
+
+======================  ==========================  =====================================================
+case                    reference                   here
+======================  ==========================  =====================================================
+duplicate tensor name   accepted, the last one wins refused: two readers could see two different tensors
+unknown inner key       accepted                    accepted and ignored, so that newer writers stay readable
+leading white space     accepted                    accepted: the bytes are unambiguous
+null metadata           accepted                    accepted, same as no metadata
+empty tensor name       accepted                    accepted: it can be no norm, and other tensors stay readable
+======================  ==========================  =====================================================
+
+The buffer itself is not needed: with ``file_size`` the header is checked against the file's end all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from lnsim.errors import HeaderError
+
+__all__ = ["DTYPE_BITS", "LENGTH_BYTES", "MAX_HEADER_BYTES", "Header", "TensorInfo", "header_stop", "parse_header"]
+
+LENGTH_BYTES = 8
+"""Bytes of the length field that opens a file."""
+
+MAX_HEADER_BYTES = 100_000_000
+"""The reference refuses a longer JSON; so do we."""
+
+DTYPE_BITS: Mapping[str, int] = MappingProxyType(
+    {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+    | dict.fromkeys(
+        ("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"),
+        8,
+    )
+    | dict.fromkeys(("I16", "U16", "F16", "BF16"), 16)
+    | dict.fromkeys(("I32", "U32", "F32"), 32)
+    | dict.fromkeys(("I64", "U64", "F64", "C64"), 64)
+)
+"""Bits of one element, for every dtype of the format."""
+
+_METADATA_KEY = "__metadata__"
+_FIELDS = ("dtype", "shape", "data_offsets")
+_U64_LIMIT = 1 << 64
+_MAX_DEPTH_OF_UNKNOWN = 125  # the reference allows 127 levels, and the file and the tensor's entry are two of them
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """One tensor as the header describes it.
+
+    Args:
+        name: tensor name.
+        dtype: the format's name of the dtype, a key of ``DTYPE_BITS``.
+        shape: dimensions, row-major; empty for a scalar.
+        start: first byte, relative to the byte buffer (the format's ``data_offsets``).
+        stop: byte after the last, relative to the byte buffer.
+
+    Raises:
+        HeaderError: when ``stop - start`` is not the size that shape and dtype need.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.stop:
+            raise HeaderError(
+                f"Tensor {_quoted(self.name)}: data offsets must ascend; found [{self.start}, {self.stop}]."
+            )
+        expected = _n_bytes(self)
+        if self.stop - self.start != expected:
+            raise HeaderError(
+                f"Tensor {_quoted(self.name)}: shape {list(self.shape)} of {self.dtype} needs {expected} bytes, "
+                f"but its data offsets [{self.start}, {self.stop}] hold {self.stop - self.start}."
+            )
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in the buffer."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A valid header: tensors that fill the byte buffer without hole or overlap.
+
+    Args:
+        tensors: by name, in the order of the file's JSON.
+        metadata: the free text map ``__metadata__``.
+        buffer_start: first byte of the byte buffer in the file, that is 8 plus the length of the JSON.
+    """
+
+    tensors: Mapping[str, TensorInfo]
+    metadata: Mapping[str, str]
+    buffer_start: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
+        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+        _check_contiguous(self.tensors.values())
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of the whole file, as the header tells them."""
+        return self.buffer_start + max((info.stop for info in self.tensors.values()), default=0)
+
+
+def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a safetensors file") -> Header:
+    """Parse and validate the header at the start of a file.
+
+    Args:
+        data: the start of the file, at least as far as the header goes; more does no harm.
+        file_size: bytes of the whole file, checked against the last tensor's end; None skips this check.
+        where: the file, for messages, as ``repo@commit/file``.
+
+    Raises:
+        HeaderError: when the header is not valid, or ``data`` ends before it does.
+
+    >>> entry = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+    >>> parse_header(len(entry).to_bytes(8, "little") + entry, file_size=8 + len(entry) + 8).tensors["w"].shape
+    (2,)
+    """
+    try:
+        stop = header_stop(data, file_size)
+        if len(data) < stop:
+            raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
+        tensors, metadata = _read_entries(_loads(bytes(data[LENGTH_BYTES:stop])))
+        header = Header(tensors, metadata, stop)
+        _check_end(header, len(data), file_size)
+    except HeaderError as error:
+        raise HeaderError(f"Reading the header of {where}: {error}") from None
+    return header
+
+
+def header_stop(data: bytes, file_size: int | None = None) -> int:
+    """Byte after the header, which is also the first of the byte buffer; needs the file's first 8 bytes only.
+
+    Raises:
+        HeaderError: when there are fewer than 8 bytes, or the length is over the limit or past the file's end.
+    """
+    if len(data) < LENGTH_BYTES:
+        raise HeaderError(f"the length field needs {LENGTH_BYTES} bytes, the file has {len(data)}.")
+    length = int.from_bytes(data[:LENGTH_BYTES], "little")
+    if length > MAX_HEADER_BYTES:
+        raise HeaderError(f"a length of at most {MAX_HEADER_BYTES} bytes was expected, found {length}.")
+    if file_size is not None and LENGTH_BYTES + length > file_size:
+        raise HeaderError(f"the length field says {length} bytes, which is past the end of a {file_size}-byte file.")
+    return LENGTH_BYTES + length
+
+
+class _Object(list[tuple[str, Any]]):
+    """A JSON object as its pairs, since a dict would hide a key that comes twice."""
+
+
+def _loads(raw: bytes) -> _Object:
+    """The JSON as nested ``_Object`` and list values, no laxer than the reference."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise HeaderError(f"UTF-8 was expected, but byte {LENGTH_BYTES + error.start} is not.") from None
+    # Python reads -0 as the integer 0; the reference, like JSON Schema, does not count it among the integers.
+    parse_int = _signed_zero_apart if "-0" in text else None
+    try:
+        value = json.loads(text, object_pairs_hook=_Object, parse_constant=_refuse_constant, parse_int=parse_int)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise HeaderError("its JSON is nested too deeply.") from None
+    except UnicodeEncodeError:
+        raise HeaderError("a string holds half a surrogate pair, which is no character.") from None
+    except ValueError as error:
+        raise HeaderError(f"JSON was expected: {error}.") from None
+    if not isinstance(value, _Object):
+        raise HeaderError(f"a JSON object was expected, found {type(value).__name__}.")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _signed_zero_apart(digits: str) -> int | float:
+    return -0.0 if digits == "-0" else int(digits)
+
+
+def _read_entries(entries: _Object) -> tuple[dict[str, TensorInfo], dict[str, str]]:
+    tensors: dict[str, TensorInfo] = {}
+    metadata: dict[str, str] | None = None
+    for name, value in entries:
+        if name == _METADATA_KEY:
+            if metadata is not None:
+                raise HeaderError(f"'{_METADATA_KEY}' stands there twice.")
+            metadata = _read_metadata(value)
+        elif name in tensors:
+            raise HeaderError(f"tensor {_quoted(name)} stands there twice; its bytes would be ambiguous.")
+        else:
+            tensors[name] = _read_tensor(name, value)
+    return tensors, metadata or {}
+
+
+def _read_metadata(value: Any) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, _Object) or not all(isinstance(text, str) for _, text in value):
+        raise HeaderError(f"'{_METADATA_KEY}' must map strings to strings.")
+    return dict(value)
+
+
+def _read_tensor(name: str, value: Any) -> TensorInfo:
+    fields = _fields(name, value)
+    dtype, shape, offsets = (fields[key] for key in _FIELDS)
+    if isinstance(dtype, _Object) and len(dtype) == 1 and dtype[0][1] is None:
+        dtype = dtype[0][0]  # serde's long spelling of a bare word, which the reference takes as well
+    if not isinstance(dtype, str) or dtype not in DTYPE_BITS:
+        raise HeaderError(f"tensor {_quoted(name)}: dtype must be one of {', '.join(DTYPE_BITS)}; found {dtype!r:.80}.")
+    if not _is_sizes(shape):
+        raise HeaderError(f"tensor {_quoted(name)}: shape must list whole numbers from 0; found {shape!r:.80}.")
+    if not _is_sizes(offsets) or len(offsets) != 2:
+        raise HeaderError(f"tensor {_quoted(name)}: data_offsets must be two whole numbers; found {offsets!r:.80}.")
+    return TensorInfo(name, dtype, tuple(shape), offsets[0], offsets[1])
+
+
+def _fields(name: str, value: Any) -> dict[str, Any]:
+    """The three fields of a tensor's entry, which may also be a list of them in order, as the reference takes it."""
+    if type(value) is list and len(value) == len(_FIELDS):
+        return dict(zip(_FIELDS, value, strict=True))
+    if not isinstance(value, _Object):
+        raise HeaderError(f"tensor {_quoted(name)}: an object with {', '.join(_FIELDS)} was expected.")
+    found: dict[str, Any] = {}
+    for key, content in value:
+        if key not in _FIELDS:
+            _check_unknown(name, key, content)
+        elif key in found:
+            raise HeaderError(f"tensor {_quoted(name)}: '{key}' stands there twice.")
+        else:
+            found[key] = content
+    missing = [key for key in _FIELDS if key not in found]
+    if missing:
+        raise HeaderError(f"tensor {_quoted(name)}: {', '.join(missing)} missing.")
+    return found
+
+
+def _is_sizes(value: Any) -> bool:
+    # type() and not isinstance(): True is an int to Python, and no size.
+    return type(value) is list and all(type(size) is int and 0 <= size < _U64_LIMIT for size in value)
+
+
+def _check_unknown(name: str, key: str, content: Any) -> None:
+    """An ignored value must still be JSON that the reference can hold: finite numbers, limited depth."""
+    for value, depth in _walk(content):
+        if depth > _MAX_DEPTH_OF_UNKNOWN:
+            raise HeaderError(f"tensor {_quoted(name)}: {_quoted(key)} is nested too deeply.")
+        if type(value) in (int, float) and not _fits_double(value):
+            raise HeaderError(f"tensor {_quoted(name)}: {_quoted(key)} holds a number out of range.")
+
+
+def _walk(content: Any) -> Iterator[tuple[Any, int]]:
+    """Every value below ``content`` with its depth, without recursion."""
+    pending = [(content, 0)]
+    while pending:
+        value, depth = pending.pop()
+        if isinstance(value, list):
+            depth += 1
+            inner = (item for _, item in value) if isinstance(value, _Object) else value
+            pending.extend((item, depth) for item in inner)
+        yield value, depth
+
+
+def _fits_double(value: int | float) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def _n_bytes(info: TensorInfo) -> int:
+    """Bytes that shape and dtype need; sizes that no 64-bit machine can count are errors, as in the reference."""
+    count = 1
+    for size in info.shape:
+        count *= size
+        if count >= _U64_LIMIT:
+            break
+    bits = count * DTYPE_BITS[info.dtype]
+    if bits >= _U64_LIMIT:
+        raise HeaderError(f"Tensor {_quoted(info.name)}: shape {list(info.shape)!s:.80} overflows 64 bits.")
+    if bits % 8:
+        raise HeaderError(f"Tensor {_quoted(info.name)}: {bits} bits of {info.dtype} do not fill whole bytes.")
+    return bits // 8
+
+
+def _check_contiguous(tensors: Iterable[TensorInfo]) -> None:
+    previous = 0
+    for info in sorted(tensors, key=lambda info: (info.start, info.stop)):
+        if info.start != previous:
+            kind = "a hole" if info.start > previous else "an overlap"
+            raise HeaderError(
+                f"tensor {_quoted(info.name)} should start at byte {previous} of the buffer, where the one before it "
+                f"ends, but starts at {info.start}: {kind}."
+            )
+        previous = info.stop
+
+
+def _check_end(header: Header, n_given: int, file_size: int | None) -> None:
+    expected = header.file_size
+    if file_size is not None and file_size != expected:
+        raise HeaderError(f"its tensors end at byte {expected}, the file at byte {file_size}.")
+    if n_given > expected:
+        raise HeaderError(f"its tensors end at byte {expected}, but {n_given} bytes were given.")
+
+
+def _quoted(name: str) -> str:
+    """A name from a file, made safe and short for a message."""
+    return repr(name if len(name) <= 120 else name[:117] + "...")

@@ -1,0 +1,118 @@
+"""This module plans which byte ranges of a file to read for the tensors wanted, and cuts what comes back.
+
+Ranges are half-open, ``[start, stop)``, and count from the start of the file. Only ``ByteRange.http`` knows the
+inclusive form of HTTP (RFC 9110, section 14.1.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lnsim.checkpoint.header import Header
+from lnsim.errors import RangeError, TensorNotFoundError
+
+__all__ = ["DEFAULT_MAX_GAP", "ByteRange", "Read", "plan_reads", "slice_reads", "tensor_range"]
+
+DEFAULT_MAX_GAP = 16 * 1024
+"""Bytes between two tensors that are worth reading to save a request: less than a round trip takes to carry."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ByteRange:
+    """The bytes ``[start, stop)`` of a file; never empty.
+
+    Raises:
+        RangeError: when ``start`` is negative or ``stop`` does not lie behind it.
+
+    >>> ByteRange(8, 108).http
+    'bytes=8-107'
+    """
+
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.stop:
+            raise RangeError(f"A byte range needs 0 <= start < stop; found [{self.start}, {self.stop}).")
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def http(self) -> str:
+        """Value of the HTTP header ``Range``, whose end is inclusive."""
+        return f"bytes={self.start}-{self.stop - 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One range to read, and the tensors that lie in it.
+
+    Args:
+        span: the bytes to ask for.
+        parts: tensor name and its own bytes, all inside ``span``, ascending.
+    """
+
+    span: ByteRange
+    parts: tuple[tuple[str, ByteRange], ...]
+
+    def __post_init__(self) -> None:
+        for name, part in self.parts:
+            if part.start < self.span.start or part.stop > self.span.stop:
+                raise RangeError(f"Tensor {name!r} at {part} does not lie inside the read {self.span}.")
+
+
+def tensor_range(header: Header, name: str) -> ByteRange | None:
+    """Bytes of a tensor in its file; None for a tensor of no bytes, which needs no read.
+
+    Raises:
+        TensorNotFoundError: when the header has no such tensor.
+    """
+    if name not in header.tensors:
+        raise TensorNotFoundError(f"Looking up tensor {name!r:.200}: the header lists {len(header.tensors)} others.")
+    info = header.tensors[name]
+    if not info.n_bytes:
+        return None
+    return ByteRange(header.buffer_start + info.start, header.buffer_start + info.stop)
+
+
+def plan_reads(header: Header, names: Iterable[str], *, max_gap: int = DEFAULT_MAX_GAP) -> tuple[Read, ...]:
+    """The fewest reads that cover the tensors, joining two where at most ``max_gap`` bytes lie between them.
+
+    Raises:
+        TensorNotFoundError: when the header lacks a name.
+    """
+    parts = [(name, part) for name in names if (part := tensor_range(header, name)) is not None]
+    parts.sort(key=lambda item: item[1])
+    reads: list[Read] = []
+    group: list[tuple[str, ByteRange]] = []
+    for name, part in parts:
+        if group and part.start - group[-1][1].stop > max_gap:
+            reads.append(_join(group))
+            group = []
+        group.append((name, part))
+    if group:
+        reads.append(_join(group))
+    return tuple(reads)
+
+
+def _join(group: Sequence[tuple[str, ByteRange]]) -> Read:
+    # Valid headers have no overlap, so the last part by start is the last by stop as well.
+    return Read(ByteRange(group[0][1].start, group[-1][1].stop), tuple(group))
+
+
+def slice_reads(reads: Mapping[Read, bytes] | Iterable[tuple[Read, bytes]]) -> dict[str, bytes]:
+    """Bytes of each tensor, cut from what the reads brought.
+
+    Raises:
+        RangeError: when a read brought another number of bytes than asked for.
+    """
+    pairs = reads.items() if isinstance(reads, Mapping) else reads
+    found: dict[str, bytes] = {}
+    for read, data in pairs:
+        if len(data) != len(read.span):
+            raise RangeError(f"Cutting {read.span}: {len(read.span)} bytes were expected, {len(data)} came.")
+        for name, part in read.parts:
+            found[name] = bytes(data[part.start - read.span.start : part.stop - read.span.start])
+    return found

@@ -1,0 +1,232 @@
+"""This module writes extracts: small safetensors files with the original tensor names, bits and provenance.
+
+An extract is a checkpoint like any other. Its ``__metadata__`` says where each tensor's bytes came from, so that a
+reader of the numbers can go back to ``repo@commit/shard [start, stop)`` and compare the sha256. It is the only module
+of ``lnsim`` that writes weights to disk: to a temporary name first, read back, checked, then renamed, so that the file
+under its final name is always either the old extract or the whole new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lnsim.checkpoint.header import LENGTH_BYTES, Header, parse_header
+from lnsim.checkpoint.ranges import tensor_range
+from lnsim.checkpoint.vectors import TensorSource
+from lnsim.errors import HeaderError, StoreError
+
+__all__ = ["FORMAT", "Provenance", "StoredTensor", "extract_name", "read_provenance", "read_sources", "write_extract"]
+
+FORMAT = "lnsim-extract-1"
+"""Value of the metadata key ``format`` that marks an extract."""
+
+_MAX_CONFIG_ITEMS = 256
+"""Longer lists in a config (label names, token lists) are left out of an extract: no role depends on them."""
+
+_OWN_KEYS = ("format", "source", "repo_id", "commit", "revision", "model_type", "hidden_size", "n_layers")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """One tensor as it goes into an extract, with the place its bytes came from.
+
+    Args:
+        name: tensor name in the checkpoint.
+        dtype: the format's name of the dtype.
+        shape: dimensions, row-major.
+        data: its bytes, unchanged.
+        shard: file inside the checkpoint that holds it.
+        start: first byte in that file.
+        stop: byte after the last.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes = field(repr=False)
+    shard: str
+    start: int
+    stop: int
+
+    @property
+    def source(self) -> TensorSource:
+        """Its origin, with the sha256 of its bytes."""
+        return TensorSource(self.shard, self.start, self.stop, hashlib.sha256(self.data).hexdigest(), self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What an extract remembers about its checkpoint.
+
+    Args:
+        source: what was read, as a person would write it.
+        repo_id: the Hub's name of the repo, or None.
+        commit: commit read, or None where none is on record.
+        revision: branch, tag or commit that was asked for, or None.
+        model_type: the config's ``model_type``.
+        config: the checkpoint's config; long lists in it are left out.
+        extra: anything else worth keeping (package, licence, hash of the whole file), text to text.
+    """
+
+    source: str
+    repo_id: str | None
+    commit: str | None
+    revision: str | None
+    model_type: str
+    config: Mapping[str, Any]
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Provenance) -> Path:
+    """Write an extract, check it by reading it back, and give it its name.
+
+    The file is a pure function of the arguments: the same tensors and provenance give the same bytes.
+
+    Raises:
+        StoreError: when there is nothing to write, the disk refuses, or the file does not read back the same.
+    """
+    if not tensors:
+        raise StoreError(f"Writing {path.name}: there are no tensors to write.")
+    content = _serialise(tensors, _metadata(tensors, provenance))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
+        ) as part:
+            try:
+                _write_synced(part, content)
+                _check(Path(part.name), tensors)
+                os.chmod(part.name, 0o644)
+                os.replace(part.name, path)
+            except BaseException:
+                Path(part.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise StoreError(f"Writing {path}: {error.strerror or error}. Nothing was changed.") from error
+    return path
+
+
+def read_provenance(header: Header) -> Provenance | None:
+    """The provenance in an extract's metadata; None for a file that is no extract."""
+    metadata = header.metadata
+    if metadata.get("format") != FORMAT:
+        return None
+    extra = {key: value for key, value in metadata.items() if key not in (*_OWN_KEYS, "config", "tensors")}
+    return Provenance(
+        source=metadata.get("source", ""),
+        repo_id=metadata.get("repo_id"),
+        commit=metadata.get("commit"),
+        revision=metadata.get("revision"),
+        model_type=metadata.get("model_type", ""),
+        config=_json_object(metadata, "config"),
+        extra=extra,
+    )
+
+
+def read_sources(header: Header) -> dict[str, TensorSource]:
+    """Where each tensor of an extract first came from, by tensor name.
+
+    Raises:
+        StoreError: when the record is missing, malformed, or names other tensors than the file holds.
+    """
+    record = _json_object(header.metadata, "tensors")
+    if set(record) != set(header.tensors):
+        odd = sorted(set(record) ^ set(header.tensors))
+        raise StoreError(
+            f"Reading an extract: its record and its tensors differ in {odd[0]!r:.120} and {len(odd)} in all."
+        )
+    try:
+        return {name: TensorSource(**entry) for name, entry in record.items()}
+    except TypeError as error:
+        raise StoreError(f"Reading an extract: its record of byte ranges is malformed ({error}).") from None
+
+
+def extract_name(repo_id: str, commit: str | None) -> str:
+    """File name of an extract: made of safe characters only, whatever the repo is called.
+
+    >>> extract_name("Qwen/Qwen3-4B", "1cfa9a7208912126459214e8b04321603b3df60c")
+    'Qwen--Qwen3-4B@1cfa9a720891.safetensors'
+    """
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", repo_id.replace("/", "--")).strip(".-") or "model"
+    return f"{safe[:120]}{'@' + commit[:12] if commit else ''}.safetensors"
+
+
+def _metadata(tensors: Sequence[StoredTensor], provenance: Provenance) -> dict[str, str]:
+    optional = {"repo_id": provenance.repo_id, "commit": provenance.commit, "revision": provenance.revision}
+    config = _trimmed(provenance.config)
+    hidden_size = max((tensor.shape[-1] for tensor in tensors if tensor.shape), default=0)
+    return {
+        **dict(provenance.extra),
+        "format": FORMAT,
+        "source": provenance.source,
+        **{key: value for key, value in optional.items() if value is not None},
+        "model_type": provenance.model_type,
+        "hidden_size": str(config.get("hidden_size", hidden_size)),
+        "n_layers": str(config.get("num_hidden_layers", "")),
+        "config": json.dumps(config, sort_keys=True),
+        "tensors": json.dumps({tensor.name: asdict(tensor.source) for tensor in tensors}),
+    }
+
+
+def _trimmed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config without its long lists and tables, which only tell labels and tokens."""
+    kept: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            if len(value) <= _MAX_CONFIG_ITEMS and not key.endswith(("2id", "id2label")):
+                kept[key] = _trimmed(value)
+        elif not isinstance(value, list) or len(value) <= _MAX_CONFIG_ITEMS:
+            kept[key] = value
+    return kept
+
+
+def _serialise(tensors: Sequence[StoredTensor], metadata: Mapping[str, str]) -> bytes:
+    entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    position = 0
+    for tensor in tensors:
+        if tensor.name in entries:
+            raise StoreError(f"Writing an extract: tensor {tensor.name!r:.120} was given twice.")
+        stop = position + len(tensor.data)
+        entries[tensor.name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": [position, stop]}
+        position = stop
+    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(LENGTH_BYTES, "little") + text + b"".join(tensor.data for tensor in tensors)
+
+
+def _write_synced(file: Any, content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _check(path: Path, tensors: Sequence[StoredTensor]) -> None:
+    """Read the file back as a stranger would, and compare every tensor's bytes."""
+    content = path.read_bytes()
+    try:
+        header = parse_header(content, len(content), where=path.name)
+    except HeaderError as error:
+        raise StoreError(f"Checking what was written: {error}") from error
+    for tensor in tensors:
+        span = tensor_range(header, tensor.name)
+        found = content[span.start : span.stop] if span else b""
+        if found != tensor.data:
+            raise StoreError(f"Checking what was written: tensor {tensor.name!r:.120} did not read back the same.")
+
+
+def _json_object(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
+    try:
+        value = json.loads(metadata.get(key, "{}"))
+    except ValueError as error:
+        raise StoreError(f"Reading an extract: its metadata '{key}' should be JSON ({error}).") from None
+    if not isinstance(value, dict):
+        raise StoreError(f"Reading an extract: its metadata '{key}' should be a JSON object.")
+    return value
