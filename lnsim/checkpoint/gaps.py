@@ -1,0 +1,64 @@
+"""This module counts the blocks of each tower and names the layers that lack a norm their table promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lnsim.checkpoint.families import Pattern
+from lnsim.checkpoint.matching import Match, Tower
+
+__all__ = ["block_counts", "find_gaps"]
+
+Key = tuple[str, str]  # (tower, role)
+
+
+def block_counts(towers: Sequence[Tower], matches: Sequence[Match]) -> dict[str, int]:
+    """The number of blocks of each tower, from the config where it tells, else from the highest layer found."""
+    counts: dict[str, int] = {}
+    for tower in towers:
+        own = [match.layer for match in matches if match.tower is tower and match.pattern and not match.mtp]
+        found = max(own, default=-1) + 1
+        n_blocks = found if tower.n_blocks is None else tower.n_blocks
+        counts[tower.stack.tower] = max(n_blocks, counts.get(tower.stack.tower, 0))
+        mtp = {match.layer for match in matches if match.tower is tower and match.mtp}
+        if tower.stack.mtp and (mtp or tower.n_mtp):
+            counts["mtp"] = tower.n_mtp or len(mtp)
+    return counts
+
+
+def find_gaps(towers: Sequence[Tower], matches: Sequence[Match], counts: dict[str, int]) -> dict[Key, tuple[int, ...]]:
+    """The layers without a weight of a role that is promised, or found in some other layer; -1 outside the blocks."""
+    gaps: dict[Key, tuple[int, ...]] = {}
+    for tower in towers:
+        own = [m for m in matches if m.tower is tower and m.pattern and m.norm.kind == "weight"]
+        for key, patterns in _by_role(tower).items():
+            have = {m.layer for m in own if m.pattern in patterns and (m.mtp == (key[0] == "mtp"))}
+            if not have and all(pattern.optional for pattern in patterns):
+                continue
+            missing = tuple(layer for layer in _promised(tower, key[0], patterns, counts) if layer not in have)
+            if missing:
+                gaps[key] = missing
+    return gaps
+
+
+def _by_role(tower: Tower) -> dict[Key, list[Pattern]]:
+    """The tower's lines by role; those of the multi-token-prediction blocks apart."""
+    roles: dict[Key, list[Pattern]] = {}
+    for pattern in tower.stack.patterns:
+        if pattern.role == "other":
+            continue
+        if "mtp" not in pattern.kinds:
+            roles.setdefault((tower.stack.tower, pattern.role), []).append(pattern)
+        if tower.stack.mtp and pattern.in_block:
+            roles.setdefault(("mtp", pattern.role), []).append(pattern)
+    return roles
+
+
+def _promised(tower: Tower, name: str, patterns: Sequence[Pattern], counts: dict[str, int]) -> Iterator[int]:
+    if any(not pattern.in_block for pattern in patterns):
+        yield -1
+    elif name == "mtp" and tower.stack.mtp:
+        start = counts[tower.stack.tower]
+        yield from range(start, start + counts.get("mtp", 0))
+    else:
+        yield from range(counts[tower.stack.tower])

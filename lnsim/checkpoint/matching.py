@@ -1,0 +1,157 @@
+"""This module looks norm-like names up in the patterns of a family's towers: dictionary look-ups, one a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lnsim.checkpoint.families import Pattern, Stack
+from lnsim.checkpoint.norm_names import NormName
+from lnsim.errors import RoleError
+
+__all__ = ["Match", "Tower", "match_norms"]
+
+MTP_MARKS = ("enorm", "hnorm", "shared_head.norm")
+MAX_MTP_BLOCKS = 16
+PER_HEAD_ROLES = ("q_norm", "k_norm")
+
+
+@dataclass(frozen=True, slots=True)
+class Tower:
+    """A stack of a family together with what this checkpoint's config says of it."""
+
+    stack: Stack
+    config: Mapping[str, Any]
+    n_blocks: int | None
+    n_mtp: int | None = None
+    kinds: tuple[str, ...] = ()
+
+    def is_mtp(self, layer: int, marked: frozenset[int]) -> bool:
+        """Whether the block is a multi-token-prediction block stored behind the tower's own blocks."""
+        if not self.stack.mtp:
+            return False
+        if self.n_blocks is None:
+            return layer in marked
+        limit = MAX_MTP_BLOCKS if self.n_mtp is None else self.n_mtp
+        return self.n_blocks <= layer < self.n_blocks + limit
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A norm-like name and the line that it matches; ``pattern`` is None where none does, ``why`` says why."""
+
+    norm: NormName
+    tower: Tower | None = None
+    pattern: Pattern | None = None
+    layer: int = -1
+    mtp: bool = False
+    root: str = ""
+    why: str = "no pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    tower: Tower
+    pattern: Pattern
+    root: str
+    slots: tuple[str, ...]
+
+    def layer(self, numbers: tuple[int, ...]) -> int | None:
+        """The layer that ``numbers`` name, -1 outside the blocks, None where a fixed number differs."""
+        layer = -1
+        for slot, number in zip(self.slots, numbers, strict=True):
+            if slot == "*":
+                layer = number
+            elif slot != "#" and int(slot) != number:
+                return None
+        return layer
+
+
+Index = dict[str, list[_Entry]]
+
+
+def build_index(towers: Iterable[Tower]) -> Index:
+    """Every full path that the towers' patterns allow, with numbers as ``*``."""
+    index: Index = {}
+    for tower in towers:
+        for root in tower.stack.roots:
+            for pattern in tower.stack.patterns:
+                absolute = pattern.path.startswith("/")
+                parts = (pattern.path[1:] if absolute else root + pattern.path).split(".")
+                numeric = [part in "*#" or part.isdigit() for part in parts]
+                key = ".".join("*" if is_number else part for part, is_number in zip(parts, numeric, strict=True))
+                slots = tuple(part for part, is_number in zip(parts, numeric, strict=True) if is_number)
+                index.setdefault(key, []).append(_Entry(tower, pattern, root, slots))
+    return index
+
+
+def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) -> list[Match]:
+    """Match every norm-like name, in order; a two-dimensional tensor that is no per-head norm is dropped.
+
+    Raises:
+        RoleError: one tower's blocks appear under two prefixes.
+    """
+    index = build_index(towers)
+    marked = _marked_layers(norms)
+    first = [_look_up(norm, index, marked, None) for norm in norms]
+    roots = _block_roots(first, where)
+    matches = []
+    for norm, match in zip(norms, first, strict=True):
+        if match.pattern is not None and not match.pattern.in_block:
+            match = _look_up(norm, index, marked, roots)
+        if len(norm.shape) == 1 or match.pattern is not None:
+            matches.append(match)
+    return matches
+
+
+def _look_up(norm: NormName, index: Index, marked: frozenset[int], roots: Mapping[int, str] | None) -> Match:
+    best = Match(norm)
+    for entry in index.get(norm.template, ()):
+        if roots is not None and roots.get(id(entry.tower)) != entry.root:
+            continue
+        if len(norm.shape) == 2 and entry.pattern.role not in PER_HEAD_ROLES:
+            continue
+        layer = entry.layer(norm.numbers)
+        if layer is None:
+            continue
+        found = _place(norm, entry, layer, marked)
+        if found.pattern is not None:
+            return found
+        best = found
+    return best
+
+
+def _place(norm: NormName, entry: _Entry, layer: int, marked: frozenset[int]) -> Match:
+    """Check the layer against the tower's number of blocks and the line's kinds of layer."""
+    tower, pattern = entry.tower, entry.pattern
+    if not pattern.in_block:
+        return Match(norm, tower, pattern, root=entry.root)
+    mtp = tower.is_mtp(layer, marked)
+    if not mtp and tower.n_blocks is not None and layer >= tower.n_blocks:
+        return Match(norm, tower, why=f"beyond the {tower.n_blocks} blocks of the config")
+    kind = "mtp" if mtp else tower.kinds[layer] if layer < len(tower.kinds) else ""
+    if pattern.kinds and kind not in pattern.kinds:
+        return Match(norm, tower, why=f"a layer of kind {kind!r}")
+    return Match(norm, tower, pattern, layer, mtp, entry.root)
+
+
+def _marked_layers(norms: Iterable[NormName]) -> frozenset[int]:
+    """The blocks that carry a norm only multi-token-prediction blocks have."""
+    return frozenset(norm.numbers[0] for norm in norms if len(norm.numbers) == 1 and norm.template.endswith(MTP_MARKS))
+
+
+def _block_roots(matches: Iterable[Match], where: str) -> dict[int, str]:
+    """The one prefix of each tower's blocks, by the tower's identity."""
+    roots: dict[int, str] = {}
+    for match in matches:
+        if match.pattern is None or not match.pattern.in_block or match.pattern.path.startswith("/"):
+            continue
+        known = roots.setdefault(id(match.tower), match.root)
+        if known != match.root:
+            raise RoleError(
+                f"While giving roles to the norms of {where}: the {match.tower.stack.tower if match.tower else ''} "
+                f"blocks appear twice, under '{known}' and under '{match.root}'; expected one set of blocks a tower. "
+                f"Read a checkpoint that holds one model."
+            )
+    return roots

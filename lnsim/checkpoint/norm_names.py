@@ -1,0 +1,106 @@
+"""This module tells which tensor names look like a norm's, and cuts a name into path, numbers and kind.
+
+No regular expressions: names come from strangers' files, and a name of any length costs time in proportion to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["NormName", "collapse", "looks_like_norm", "norm_names", "parse_name"]
+
+KINDS = {"weight": "weight", "gamma": "weight", "scale": "weight", "bias": "bias", "beta": "bias"}
+SUFFIXES = tuple(f"{separator}{kind}" for kind in KINDS for separator in "._")
+MAX_DIGITS = 5  # no model has 100,000 blocks; longer numbers are no layer
+
+
+@dataclass(frozen=True, slots=True)
+class NormName:
+    """A norm-like tensor name: ``template`` is the path with every number replaced by ``*``."""
+
+    name: str
+    template: str
+    numbers: tuple[int, ...]
+    kind: str
+    shape: tuple[int, ...]
+
+
+def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
+    """Cut a tensor name that ends in one of the kinds into its path and numbers.
+
+    >>> parse_name("model.layers.3.input_layernorm.weight", (8,)).template
+    'model.layers.*.input_layernorm'
+    """
+    path, _, last = name.rpartition(".")
+    parts, numbers = [], []
+    for part in path.split("."):
+        if _is_number(part):
+            numbers.append(int(part))
+            parts.append("*")
+        else:
+            parts.append(part)
+    if last in KINDS:
+        return NormName(name, ".".join(parts), tuple(numbers), KINDS[last], shape)
+    stem, _, kind = last.rpartition("_")  # layer_norm_weight: a parameter of the block itself
+    return NormName(name, ".".join([*parts, stem]), tuple(numbers), KINDS[kind], shape)
+
+
+def _is_number(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) <= MAX_DIGITS and str(int(part)) == part
+
+
+def looks_like_norm(component: str) -> bool:
+    """Whether one component of a name looks like a norm's: ``ln_1``, ``norm2``, ``q_norm``, ``LayerNorm``.
+
+    >>> [looks_like_norm(word) for word in ("ln_f", "input_layernorm", "Wqkv", "lnear")]
+    [True, True, False, False]
+    """
+    word = component.lower()
+    if "norm" in word or word.endswith("_ln") or "_ln_" in word:
+        return True
+    return word.startswith("ln") and (word[2:].isdigit() or word[2:3] in ("", "_"))
+
+
+def norm_names(shapes: Mapping[str, tuple[int, ...]], leaves: Iterable[str]) -> list[NormName]:
+    """Every tensor that may be a norm's, in file order.
+
+    ``leaves`` are last components that the family's own table uses for norms, however they look. One- and
+    two-dimensional tensors pass (per-head norms have two); the caller drops the two-dimensional ones it does not know.
+    """
+    known: dict[str, bool] = dict.fromkeys(leaves, True)
+    found = []
+    for name, shape in shapes.items():
+        if not 1 <= len(shape) <= 2 or not name.endswith(SUFFIXES):
+            continue
+        component = _component(name)
+        if component not in known:
+            known[component] = looks_like_norm(component)
+        if known[component]:
+            found.append(parse_name(name, tuple(shape)))
+    return found
+
+
+def _component(name: str) -> str:
+    """The last component that is neither the kind nor a number."""
+    path, _, last = name.rpartition(".")
+    if last not in KINDS:
+        return last.rpartition("_")[0]
+    component = path.rpartition(".")[2]
+    while path and component.isdigit():
+        path, _, _ = path.rpartition(".")
+        component = path.rpartition(".")[2]
+    return component
+
+
+def collapse(names: Iterable[NormName], limit: int = 12) -> list[str]:
+    """Short, printable forms of norm-like names: one for all layers, at most ``limit`` and a count of the rest."""
+    forms = list(dict.fromkeys(f"{_shorten(name.template)}.{name.kind}" for name in names))
+    if len(forms) <= limit:
+        return forms
+    return [*forms[:limit], f"and {len(forms) - limit} more"]
+
+
+def _shorten(template: str, width: int = 100) -> str:
+    text = template if template.isprintable() else repr(template)[1:-1]
+    return text if len(text) <= width else text[: width - 3] + "..."

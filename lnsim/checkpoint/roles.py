@@ -1,0 +1,213 @@
+"""This module gives each norm of a checkpoint its tower, layer and role, from tensor names and config.
+
+The rule above all: an unknown family is an error and an unknown norm is ``other``; a role is never guessed.
+Pure: names, shapes and a parsed ``config.json`` in, a ``RoleMap`` out. The tables are in ``families_*.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from lnsim.checkpoint.families import NORM_TYPES, ROLES, TOWERS
+from lnsim.checkpoint.family_choice import FAMILIES, Choice, choose, unknown_family
+from lnsim.checkpoint.gaps import block_counts, find_gaps
+from lnsim.checkpoint.matching import Match, match_norms
+from lnsim.checkpoint.norm_names import NormName, collapse, norm_names
+from lnsim.errors import RoleError
+
+__all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
+
+KINDS = ("weight", "bias")
+LEAVES = frozenset(
+    next(part for part in reversed(pattern.path.split(".")) if part not in "*#" and not part.isdigit())
+    for family in FAMILIES
+    for stack in family.stacks
+    for pattern in stack.patterns
+)
+# In a block of two norms these names mean that the other names changed their role too.
+TELLTALES = (
+    "pre_feedforward_layernorm",
+    "post_feedforward_layernorm",
+    "post_self_attn_layernorm",
+    "post_mlp_layernorm",
+)
+TOWER_WORDS = {
+    "vision": ("vision", "visual", "image", "vit", "vpm", "resampler"),
+    "audio": ("audio", "speech", "apm"),
+    "mtp": ("mtp",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NormTensor:
+    """One norm parameter: where it sits and how its stored bytes become the effective gamma or beta.
+
+    ``layer`` is zero-based, -1 outside the blocks. ``offset`` is added to a stored weight for the effective gamma.
+    ``shared`` marks a norm that feeds attention and MLP at once.
+    """
+
+    name: str
+    tower: str
+    layer: int
+    role: str
+    kind: str
+    norm_type: str
+    offset: float
+    shared: bool
+
+    def __post_init__(self) -> None:
+        for value, allowed in (
+            (self.tower, TOWERS),
+            (self.role, ROLES),
+            (self.kind, KINDS),
+            (self.norm_type, NORM_TYPES),
+        ):
+            if value not in allowed:
+                raise RoleError(f"The norm {self.name[:80]!r} has {value!r}; expected one of {', '.join(allowed)}.")
+        if self.layer < -1:
+            raise RoleError(f"The norm {self.name[:80]!r} has the layer {self.layer}; expected -1 or more.")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleMap:
+    """The norms of a checkpoint with their roles.
+
+    ``n_layers`` holds the blocks expected of each tower (from the config where it tells, else counted).
+    ``missing_layers`` maps a role key to the layers that lack its weight, gaps by design included; -1 stands for a
+    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader.
+    """
+
+    family: str
+    model_type: str
+    main_tower: str
+    norm_type: str
+    tensors: tuple[NormTensor, ...]
+    n_layers: Mapping[str, int]
+    missing_layers: Mapping[str, tuple[int, ...]]
+    notes: tuple[str, ...]
+
+    def key(self, tensor: NormTensor) -> str:
+        """The role as the user writes it: bare in the main tower, else ``tower/role``."""
+        return role_key(self.main_tower, tensor.tower, tensor.role)
+
+
+def role_key(main_tower: str, tower: str, role: str) -> str:
+    """``pre_attention`` in the main tower, ``encoder/pre_attention`` in another."""
+    return role if tower == main_tower else f"{tower}/{role}"
+
+
+def map_roles(
+    shapes: Mapping[str, tuple[int, ...]],
+    config: Mapping[str, Any] | None,
+    *,
+    where: str,
+    model_type: str | None = None,
+) -> RoleMap:
+    """Map every norm of a checkpoint to its tower, layer and role.
+
+    Parameters:
+        shapes: all tensor names of the checkpoint (all shards) with their shapes.
+        config: the parsed ``config.json``, or None for a bare file.
+        where: ``repo@commit`` or a path, for messages.
+        model_type: read the checkpoint as this family, whatever the config says.
+
+    Raises:
+        RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
+    """
+    if config is not None and not isinstance(config, Mapping):
+        raise RoleError(
+            f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. "
+            f"Check the repo's config.json."
+        )
+    norms = norm_names(shapes, LEAVES)
+    choice = choose([norm for norm in norms if len(norm.shape) == 1], config, model_type, where)
+    matches = match_norms(norms, choice.towers, where)
+    _check_layout(choice, matches, where)
+    main = _main_tower(choice, matches, where)
+    tensors = tuple(_tensor(match, main) for match in matches)
+    counts = block_counts(choice.towers, matches)
+    return RoleMap(
+        family=choice.family.name,
+        model_type=choice.model_type,
+        main_tower=main,
+        norm_type=next(tower.stack.norm_type for tower in choice.towers if tower.stack.tower == main),
+        tensors=tensors,
+        n_layers=MappingProxyType(counts),
+        missing_layers=MappingProxyType(
+            {role_key(main, *key): layers for key, layers in find_gaps(choice.towers, matches, counts).items()}
+        ),
+        notes=tuple(_notes(choice, matches, tensors)),
+    )
+
+
+def _main_tower(choice: Choice, matches: Sequence[Match], where: str) -> str:
+    """The first tower of the family that has block norms.
+
+    Raises:
+        RoleError: no tower has any.
+    """
+    present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= 0 and not m.mtp}
+    for stack in choice.family.stacks:
+        if stack.tower in present:
+            return stack.tower
+    names = [match.norm for match in matches]
+    raise unknown_family(
+        names, where, f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
+    )
+
+
+def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
+    """Refuse a file whose unmatched names show that it has other blocks than its family.
+
+    Raises:
+        RoleError: such a name is there.
+    """
+    strange = [m.norm for m in matches if m.pattern is None and m.norm.numbers and m.norm.template.endswith(TELLTALES)]
+    if strange and not any(word in strange[0].template for words in TOWER_WORDS.values() for word in words):
+        raise unknown_family(
+            strange, where, f"the file has norms that the blocks of {choice.family.name!r} do not have"
+        )
+
+
+def _tensor(match: Match, main: str) -> NormTensor:
+    norm, pattern, tower = match.norm, match.pattern, match.tower
+    if pattern is None or tower is None:
+        return NormTensor(norm.name, _tower_of(norm, match, main), -1, "other", norm.kind, _type_of(norm), 0.0, False)
+    name = "mtp" if match.mtp else tower.stack.tower
+    offset = 0.0 if pattern.plain or norm.kind == "bias" else tower.stack.offset
+    norm_type = pattern.norm_type or tower.stack.norm_type
+    return NormTensor(norm.name, name, match.layer, pattern.role, norm.kind, norm_type, offset, pattern.shared)
+
+
+def _tower_of(norm: NormName, match: Match, main: str) -> str:
+    """The tower of a norm without a pattern: by the words of its name, else the main one."""
+    words = norm.template.lower().replace("_", ".").split(".")
+    for tower, names in TOWER_WORDS.items():
+        if any(name in words for name in names):
+            return tower
+    return match.tower.stack.tower if match.tower else main
+
+
+def _type_of(norm: NormName) -> str:
+    """The norm type of an ``other``: only a bias tells, so anything else is taken for an RMSNorm."""
+    return "layernorm" if norm.kind == "bias" else "rmsnorm"
+
+
+def _notes(choice: Choice, matches: Sequence[Match], tensors: Sequence[NormTensor]) -> Iterable[str]:
+    yield from choice.notes
+    if choice.family.note:
+        yield choice.family.note
+    if any(tensor.offset for tensor in tensors):
+        yield "Gamma is stored minus one: 1.0 is added for the effective gamma, the stored bytes are kept."
+    for tower in choice.towers:
+        own = [m for m in matches if m.tower is tower and m.pattern and m.layer >= 0]
+        if own and tower.n_blocks is None:
+            yield f"The config does not tell the number of {tower.stack.tower} blocks: counted from the names."
+        if tower.stack.bias is False and any(m.norm.kind == "bias" for m in own):
+            yield f"The {tower.stack.tower} norms carry biases that this family does not have: added by a converter?"
+    for why in dict.fromkeys(match.why for match in matches if match.pattern is None):
+        names = collapse(match.norm for match in matches if match.pattern is None and match.why == why)
+        yield f"Read as other ({why}): {', '.join(names)}."
