@@ -1,0 +1,164 @@
+"""This module turns an executed notebook into a report: one HTML file that needs no other.
+
+nbconvert walks the cells, the template in ``templates/lnsim`` gives each its markup. The answer at the top, the badge
+and the picture for the index are outputs of the notebook itself, so that a report needs nothing but the notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.exporters.templateexporter import TemplateExporter
+from traitlets.config import Config
+
+from lnsim.errors import NotebookError
+from lnsim.render import markup
+from lnsim.render.prose import clean_html, code_html, prose_html, slug
+from lnsim.render.saving import write_whole
+
+__all__ = ["TEMPLATES", "Report", "Turn", "asset", "read_report", "write_report"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+"""Folder of the templates, the style sheet and the script."""
+
+REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
+
+_PAGE = "application/vnd.lnsim.page+json"
+_THUMBNAIL = "application/vnd.lnsim.thumbnail+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an executed notebook holds for its report and for the index.
+
+    Args:
+        title: the question.
+        page: the answer and all that came with it, as ``Page.answer`` wrote it.
+        thumbnail: the picture of the index entry as an `img` element, or an empty text.
+        headline: the figure for the top of the index as a `figure` element, or an empty text.
+        notebook: the notebook itself.
+    """
+
+    title: str
+    page: Mapping[str, Any]
+    thumbnail: str
+    headline: str
+    notebook: nbformat.NotebookNode = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A neighbour of a report: its number, its question and its file."""
+
+    number: str
+    question: str
+    file: str
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file beside the templates, for example ``report.css``."""
+    return (TEMPLATES / name).read_text("utf-8")
+
+
+def read_report(path: Path) -> Report:
+    """An executed notebook, with its answer found; NotebookError where it gives none."""
+    try:
+        notebook = nbformat.reads(path.read_text("utf-8"), as_version=4)
+    except (OSError, ValueError, nbformat.ValidationError) as error:
+        raise NotebookError(f"Reading the executed notebook {path.name}: {error}.") from error
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ()) if output.get("data")]
+    pages = [output.data[_PAGE] for output in outputs if _PAGE in output.data]
+    if not pages:
+        raise NotebookError(f"Reading the executed notebook {path.name}: it gives no answer; call page.answer(...).")
+    thumbnails = [output.data[_THUMBNAIL]["html"] for output in outputs if _THUMBNAIL in output.data]
+    headlines = [output.data["text/html"] for output in outputs if output.metadata.get("lnsim", {}).get("headline")]
+    return Report(
+        title=_take_title(notebook, path.name),
+        page=pages[-1],
+        thumbnail=clean_html(thumbnails[-1]) if thumbnails else "",
+        headline=clean_html(headlines[-1]) if headlines else "",
+        notebook=notebook,
+    )
+
+
+def write_report(report: Report, path: Path, before: Turn | None = None, after: Turn | None = None) -> Path:
+    """Write a report as one HTML file, with links to its neighbours and to the index.
+
+    Raises:
+        NotebookError: when a formula cannot be read.
+    """
+    contents = _mark_sections(report.notebook)
+    resources = {"lnsim": _context(report, contents, before, after)}
+    body, _ = _exporter().from_notebook_node(report.notebook, resources=resources)
+    return write_whole(path, body.encode("utf-8"))
+
+
+@cache
+def _exporter() -> TemplateExporter:
+    config = Config({"TemplateExporter": {"extra_template_basedirs": [str(TEMPLATES)]}})
+    exporter = TemplateExporter(config=config, template_name="lnsim", file_extension=".html")
+    # The first of these that an output has is shown.
+    exporter.register_filter("filter_data_type", _shown_types)
+    exporter.register_filter("prose", prose_html)
+    exporter.register_filter("code", code_html)
+    exporter.register_filter("clean", clean_html)
+    return exporter
+
+
+def _shown_types(data: Mapping[str, Any]) -> list[str]:
+    order = ("text/html", "text/markdown", "image/png", "text/plain")
+    return [kind for kind in order if kind in data][:1]
+
+
+def _context(
+    report: Report, contents: Sequence[tuple[str, str]], before: Turn | None, after: Turn | None
+) -> dict[str, Any]:
+    page = report.page
+    rows = [(label, [page[label.lower()]]) for label in ("Finding", "Compared", "Control", "Trust")]
+    links = [(f"Previous: {before.number}", before.file)] if before else []
+    links += [("Index", "../index.html")]
+    links += [(f"Next: {after.number}", after.file)] if after else []
+    return {
+        "title": report.title, "study": page["study"], "number": page["number"], "compared": page["compared"],
+        "badge": markup.badge(page["source"]), "says": markup.says(rows, "Finding"),
+        "banner": REPLICA_BANNER if page["source"] == "replica" else "",
+        "contents": contents, "links": links, "turn": [_turn("Previous", before), _index_turn(), _turn("Next", after)],
+        "css": asset("report.css"), "theme": asset("theme.js"), "page_mime": _PAGE, "thumbnail_mime": _THUMBNAIL,
+    }  # fmt: skip
+
+
+def _turn(place: str, turn: Turn | None) -> tuple[str, str, str]:
+    return (place, f"{turn.number} {turn.question}", turn.file) if turn else (place, "", "")
+
+
+def _index_turn() -> tuple[str, str, str]:
+    return "Index", "All studies", "../index.html"
+
+
+def _take_title(notebook: nbformat.NotebookNode, name: str) -> str:
+    """The first heading, which leaves its cell: a report shows it above the answer."""
+    for cell in notebook.cells:
+        heading, _, rest = cell.source.lstrip().partition("\n")
+        if cell.cell_type == "markdown" and heading.startswith("# "):
+            cell.source = rest.strip()
+            if not cell.source:
+                notebook.cells.remove(cell)
+            return str(heading[2:].strip())
+    raise NotebookError(f"Reading the executed notebook {name}: it has no first heading ('# ...').")
+
+
+def _mark_sections(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
+    """Note on each cell that opens a section the section's id; returns ids and titles for the contents."""
+    contents: list[tuple[str, str]] = []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            title = cell.source.partition("\n")[0][3:].strip()
+            cell.metadata.update(lnsim_section=slug(title), lnsim_first=not contents)
+            contents.append((slug(title), title))
+    return contents

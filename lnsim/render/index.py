@@ -1,0 +1,144 @@
+"""This module writes ``reports/index.html`` from the records and executed notebooks that lie in the folder.
+
+It types no number: sentences, pictures and badges are the notebooks' own, seconds and states are the records'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from lnsim.render import markup
+from lnsim.render.html import REPLICA_BANNER, TEMPLATES, Report, asset
+from lnsim.render.record import StudyRun
+from lnsim.render.saving import write_whole
+from lnsim.study.catalog import Study
+
+__all__ = ["Entry", "StudySection", "study_section", "write_index"]
+
+_MOST_HEADLINES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One notebook in the index; `finding` and `thumbnail` are HTML, the rest is text."""
+
+    number: str
+    question: str
+    finding: str
+    thumbnail: str
+    href: str
+    status: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class StudySection:
+    """One study in the index.
+
+    Args:
+        name: the study's name, also the id of its section.
+        about: one sentence on it.
+        badge: HTML, or an empty text where nothing ran.
+        banner: the warning of a replica, or an empty text.
+        entries: one a notebook that ran.
+        not_run: number (or an empty text), reason, command (or an empty text).
+        reports: the reports of the notebooks that were done.
+    """
+
+    name: str
+    about: str
+    badge: str
+    banner: str
+    entries: tuple[Entry, ...]
+    not_run: tuple[tuple[str, str, str], ...]
+    reports: tuple[Report, ...]
+
+
+def study_section(study: Study, run: StudyRun, reports: dict[str, Report]) -> StudySection:
+    """Gather a study's section from its record and its reports by number."""
+    entries = [_entry(run, number, reports.get(number)) for number in sorted(run.outcomes)]
+    not_run = [
+        ("" if number == "all" else number, reason, run.command if number == "all" else "")
+        for number, reason in sorted(run.not_run.items())
+    ]
+    sources = {str(report.page["source"]) for report in reports.values()}
+    return StudySection(
+        name=study.name,
+        about=study.about,
+        badge=" ".join(markup.badge(source) for source in sorted(sources)),
+        banner=REPLICA_BANNER if "replica" in sources else "",
+        entries=tuple(entries),
+        not_run=tuple(not_run),
+        reports=tuple(reports[number] for number in sorted(reports)),
+    )
+
+
+def write_index(sections: Sequence[StudySection], runs: Sequence[StudyRun], path: Path) -> Path:
+    """Write the index over the studies' sections."""
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=False, trim_blocks=True)
+    reports = [report for section in sections for report in section.reports]
+    figures = [report.headline for report in reports if report.headline]
+    html = environment.get_template("index.html.j2").render(
+        css=asset("report.css"),
+        theme=asset("theme.js"),
+        links=[(section.name, f"#{section.name}") for section in sections] + [("How to read", "#how")],
+        says=markup.says(_top(sections, reports), "Found"),
+        figure=figures[0] if figures else "",
+        studies=sections,
+        provenance=markup.provenance(_foot(sections, runs)),
+    )
+    return write_whole(path, (html.strip() + "\n").encode("utf-8"))
+
+
+def _entry(run: StudyRun, number: str, report: Report | None) -> Entry:
+    outcome = run.outcomes[number]
+    return Entry(
+        number=number,
+        question=outcome.question,
+        finding=markup.inline(report.page["finding"]) if report else "",
+        thumbnail=report.thumbnail if report else "",
+        href=f"{run.study}/{outcome.file}.html" if report else "",
+        status=outcome.status,
+        state=outcome.state,
+    )
+
+
+def _top(sections: Sequence[StudySection], reports: Sequence[Report]) -> list[tuple[str, list[str]]]:
+    """The three statements at the top: what was compared, found, and how far to trust it."""
+    # A replica's numbers say nothing about real models, so they have no place in the answer.
+    real = [report for report in reports if report.page["source"] != "replica"]
+    led = [report for report in real if report.page.get("headline")][:_MOST_HEADLINES]
+    found = [str(report.page["headline"]) for report in led]
+    trust = [str(report.page["trust"]) for report in led]
+    return [
+        ("Compared", [_compared(real)]),
+        ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
+        ("Trust", trust or ["Each report names its control and its weakest point."]),
+    ]
+
+
+def _compared(reports: Sequence[Report]) -> str:
+    models: dict[str, int] = {}
+    for report in reports:
+        for record in report.page["models"].values():
+            models[record["source"]] = max(models.get(record["source"], 0), int(record["n_vectors"]))
+    start = "γ, the weights of the normalisation layers: a few kilobytes of each checkpoint."
+    if not models:
+        return start
+    checkpoints = "checkpoint" if len(models) == 1 else "checkpoints"
+    return f"{start} Here of {len(models)} {checkpoints} with real weights, {sum(models.values()):,} vectors together."
+
+
+def _foot(sections: Sequence[StudySection], runs: Sequence[StudyRun]) -> list[tuple[str, str]]:
+    sources = ", ".join(f"{run.source} ({run.study})" for run in runs if run.outcomes) or "none"
+    versions = next((run.versions for run in runs if run.versions), {})
+    offline = all(run.source != "hub" for run in runs)
+    return [
+        ("Source", sources + ("; no network" if offline else "")),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in versions.items()) or "none recorded"),
+        ("Made again by", "`python run_all.py`"),
+    ]

@@ -1,0 +1,253 @@
+"""This module is what a notebook uses to put its answer, figures, tables and provenance on its page.
+
+A notebook opens one Page and calls it; each call shows a piece in JupyterLab, and the same output, taken out of the
+executed notebook by ``lnsim.render.html``, makes the report. Figures and tables are saved on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.errors import NotebookError, StudyError
+from lnsim.render import markup, origins
+from lnsim.render.saving import figure_bytes, save_figure, save_table
+from lnsim.render.table import table as table_markup
+from lnsim.study.vectors import fetch_command, study_vectors
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from lnsim.study.catalog import Model, Study
+
+__all__ = ["PAGE_MIME", "THUMBNAIL_MIME", "Page"]
+
+PAGE_MIME = "application/vnd.lnsim.page+json"
+"""Output that carries the answer, the source and the models of a page."""
+
+THUMBNAIL_MIME = "application/vnd.lnsim.thumbnail+json"
+"""Output that carries the small picture of a page's entry in the index."""
+
+
+@dataclass(slots=True)
+class Page:
+    """The page of one notebook, for one study.
+
+    Args:
+        number: the notebook's number, two digits.
+        study: the study, as read from its file.
+        source: what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``.
+        settings: the notebook's parameters: those given, else those of the study's file.
+        kind: where the vectors really came from, known once they are loaded.
+    """
+
+    number: str
+    study: Study
+    source: str
+    settings: SimpleNamespace
+    kind: str = "stored"
+    _used: dict[str, NormVectors] = field(default_factory=dict)
+    _labels: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, number: str, study: str, source: str = "auto", **given: Any) -> Page:
+        """Start a page.
+
+        Args:
+            number: the notebook's number, for example ``"01"``.
+            study: name of the study.
+            source: where its vectors come from.
+            given: the notebook's own parameters; None stands for the study file's value.
+
+        Raises:
+            StudyError: when the study has no such experiment, or a parameter has no value anywhere.
+        """
+        from lnsim.study.catalog import load_study
+
+        loaded = load_study(study)
+        return cls(number, loaded, source, _settings(loaded, number, given))
+
+    def model(self, key: str) -> Model:
+        """The study's entry for a model key; StudyError names the keys there are."""
+        for model in self.study.models:
+            if model.key == key:
+                return model
+        keys = ", ".join(model.key for model in self.study.models)
+        raise StudyError(f"Study '{self.study.name}' has no model '{key}'; its models are {keys}.")
+
+    def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
+        """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
+        keys = list(keys)
+        found = study_vectors(self.study, self.source, keys)
+        if found.missing:
+            key, reason = next(iter(found.missing.items()))
+            raise StudyError(
+                f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no vectors. {reason} "
+                f"To read them: {fetch_command(self.study.name)}"
+            )
+        self.kind = found.kind
+        self._used.update(found.vectors)
+        return dict(found.vectors)
+
+    def answer(self, finding: str, compared: str, control: str, trust: str, headline: str | None = None) -> None:
+        """The answer at the top of the report.
+
+        Args:
+            finding: one sentence with its numbers, the answer first; it is also the notebook's sentence in the index.
+            compared: what was set beside what.
+            control: the control, in one line.
+            trust: how far to trust it: the control's outcome and the weakest point.
+            headline: a shorter finding for the top of the index, where the notebook's answer belongs there.
+        """
+        rows = [("Finding", [finding]), ("Compared", [compared]), ("Control", [control]), ("Trust", [trust])]
+        if empty := [label for label, (text,) in rows if not text.strip()]:
+            raise NotebookError(f"Page {self.number}: the answer's '{empty[0]}' is empty; each of the four needs text.")
+        says = {label.lower(): text for label, (text,) in rows}
+        record = {
+            "number": self.number, "study": self.study.name, "source": self.kind, "headline": headline, **says,
+            "models": {key: origins.model_record(vectors) for key, vectors in self._used.items()},
+            "versions": origins.versions(),
+        }  # fmt: skip
+        _show({PAGE_MIME: record, "text/html": markup.badge(self.kind) + markup.says(rows, "Finding")})
+
+    def say(self, text: str) -> None:
+        """Prose in Markdown; put numbers in with an f-string, so that none is typed by hand."""
+        _show({"text/markdown": markup.typographic(text), "text/plain": text})
+
+    def figure(
+        self, drawn: Axes | Figure, name: str, claim: str, caption: str, alt: str, headline: bool = False
+    ) -> None:
+        """Save a figure as PNG and SVG, then show it with its caption.
+
+        Args:
+            drawn: what a function of ``lnsim.render.plots`` returned; the figure is closed afterwards.
+            name: subject; the file is called ``NN_name``.
+            claim: the sentence in bold: what the figure means.
+            caption: what is drawn.
+            alt: what is seen, with the numbers, for a reader who does not see it.
+            headline: True for the one figure that stands at the top of the index.
+        """
+        whole = _figure_of(drawn)
+        self._stamp(whole)
+        svg = save_figure(whole, self._folder("figures"), f"{self.number}_{name}", self._description())
+        label = f"Figure {self._count('figure', name)}."
+        html = markup.figure(svg, self._marked(alt), label, claim, caption)
+        _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
+        _close(whole)
+
+    def table(
+        self,
+        frame: pd.DataFrame,
+        name: str,
+        claim: str,
+        caption: str = "",
+        formats: Mapping[str, str] | None = None,
+        rows: Sequence[Hashable] | None = None,
+        gap_before: Sequence[Hashable] = (),
+        transpose: bool = False,
+    ) -> None:
+        """Write all of a DataFrame as CSV, then show it, or the `rows` of it, as a table.
+
+        `formats` gives the format of a column's floats (``.3f`` where none is given); `gap_before` and `transpose` are
+        those of ``lnsim.render.table.table``.
+        """
+        path = save_table(frame, self._folder("data/tables"), f"{self.number}_{name}")
+        if rows is not None:
+            caption += f" All {len(frame)} rows: `data/tables/{self.study.name}/{path.name}`"
+        number = self._count("table", name)
+        shown = frame if rows is None else frame.loc[list(rows)]
+        label = self._marked(f"Table {number}.")
+        html = table_markup(shown, f"cap-{number}", label, claim, caption, formats or {}, gap_before, transpose)
+        _show({"text/html": html})
+
+    def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
+        """What the notebook shows and what it does not show, side by side."""
+        _show({"text/html": markup.columns(shows, shows_not)})
+
+    def thumbnail(self, drawn: Axes | Figure, alt: str) -> None:
+        """The small picture of the index entry, 2.5 x 1.6 inches: one idea, at most three words in it."""
+        whole = _figure_of(drawn)
+        self._stamp(whole)
+        svg = figure_bytes(whole, "svg", self._description())
+        picture = markup.image(svg, self._marked(alt))
+        _show({THUMBNAIL_MIME: {"html": picture}, "text/html": picture})
+        _close(whole)
+
+    def provenance(self, seed: int | None = None, n_permutations: int | None = None) -> None:
+        """Where everything came from: every model that was loaded, the seed, the versions, the command."""
+        rows: list[tuple[str, str]] = []
+        for key, vectors in self._used.items():
+            rows += origins.model_rows(self.model(key).label, vectors)
+        if seed is not None:
+            rows.append(("Seed", f"{seed}" + (f"; {n_permutations:,} permutations" if n_permutations else "")))
+        rows.append(("Versions", ", ".join(f"{name} {number}" for name, number in origins.versions().items())))
+        rows.append(("Made again by", f"`{self._command()}`"))
+        _show({"text/html": markup.provenance(rows)})
+
+    def _command(self) -> str:
+        source = "" if self.kind == "stored" else f" --source {self.kind}"
+        return f"python run_all.py --study {self.study.name}{source} --only {self.number}"
+
+    def _folder(self, kind: str) -> Any:
+        from lnsim.paths import project_root
+
+        return project_root() / kind / self.study.name
+
+    def _count(self, kind: str, name: str) -> int:
+        """Number of a figure or table: the same name keeps its number when a cell is run again."""
+        names = self._labels
+        names.setdefault(f"{kind} {name}", str(1 + sum(key.startswith(f"{kind} ") for key in names)))
+        return int(names[f"{kind} {name}"])
+
+    def _description(self) -> str:
+        return origins.description(self._used.values())
+
+    def _marked(self, text: str) -> str:
+        return f"REPLICA. {text}" if self.kind == "replica" else text
+
+    def _stamp(self, figure: Figure) -> None:
+        if self.kind == "replica":
+            figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
+
+
+def _settings(study: Study, number: str, given: Mapping[str, Any]) -> SimpleNamespace:
+    """Parameters given, else those of the study's file; each must have a value."""
+    if number not in study.experiments:
+        reason = study.not_run.get(number, "its file has no parameters for it")
+        raise StudyError(f"Study '{study.name}' does not run notebook {number}: {reason}.")
+    defaults = study.experiments[number]
+    values = {name: defaults.get(name) if value is None else value for name, value in given.items()}
+    if empty := [name for name, value in values.items() if value is None]:
+        raise StudyError(
+            f"Study '{study.name}', experiment {number}: parameter '{empty[0]}' has no value. Give it in "
+            f"data/studies/{study.name}.toml or with --set {empty[0]}=value."
+        )
+    return SimpleNamespace(**values)
+
+
+def _figure_of(drawn: Axes | Figure) -> Figure:
+    from matplotlib.figure import Figure
+
+    found = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+    if not isinstance(found, Figure):
+        raise NotebookError("Saving a figure: the Axes belongs to no figure.")
+    return found
+
+
+def _close(figure: Figure) -> None:
+    """Free the figure, and keep JupyterLab from showing it a second time."""
+    import matplotlib.pyplot as plt
+
+    plt.close(figure)
+
+
+def _show(data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> None:
+    from IPython.display import display  # type: ignore[attr-defined, unused-ignore]
+
+    bundle = {"text/plain": "", **data}
+    display(bundle, metadata=dict(metadata or {}), raw=True)  # type: ignore[no-untyped-call, unused-ignore]

@@ -1,0 +1,119 @@
+"""This module keeps the record of a run: what ran, how long it took, what failed, from which commits.
+
+It is ``reports/<study>/run.json``. Seconds stand here and in the index only, so that reports are the same at every run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lnsim.errors import NotebookError
+from lnsim.render.saving import write_whole
+
+__all__ = ["Outcome", "StudyRun", "load_run", "save_run"]
+
+_STATES = ("done", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one notebook ended.
+
+    Args:
+        number: two digits.
+        file: name of the notebook without suffix; the report's is the same.
+        question: its title.
+        status: ``done`` or ``failed``.
+        seconds: wall-clock time.
+        error: one line where it failed, for example ``ValueError in cell 7: ...``.
+    """
+
+    number: str
+    file: str
+    question: str
+    status: str
+    seconds: float
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in _STATES or (self.status == "failed") != bool(self.error):
+            raise NotebookError(
+                f"Recording notebook {self.number}: status '{self.status}' with error {self.error!r}; expected 'done' "
+                "without an error or 'failed' with one."
+            )
+
+    @property
+    def state(self) -> str:
+        """The words of the index: ``done, 3.1 s`` or ``failed: ...``."""
+        return f"done, {self.seconds:.1f} s" if self.status == "done" else f"failed: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRun:
+    """One study's run.
+
+    Args:
+        study: its name.
+        source: where the vectors came from, or what was asked for where nothing ran.
+        outcomes: one a notebook that ran, by number.
+        not_run: by number, or ``all``, why a notebook was not run.
+        command: the command that would run what could not be run, or an empty text.
+        commits: by model key, the commit, or None where none is on record.
+        versions: of Python and the packages.
+        settings: parameters given on the command line.
+    """
+
+    study: str
+    source: str
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    commits: Mapping[str, str | None] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def succeeded(self) -> bool:
+        """True where no notebook failed."""
+        return all(outcome.status == "done" for outcome in self.outcomes.values())
+
+
+def save_run(path: Path, run: StudyRun) -> Path:
+    """Write the record as JSON, one key a line."""
+    content = asdict(run)
+    del content["outcomes"]
+    content["notebooks"] = _plain(run)
+    return write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode("utf-8"))
+
+
+def load_run(path: Path) -> StudyRun | None:
+    """The record in a file; None where there is no file.
+
+    Raises:
+        NotebookError: when the file is no such record.
+    """
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        notebooks = content.pop("notebooks")
+        outcomes = {number: Outcome(number=number, **fields) for number, fields in notebooks.items()}
+        return StudyRun(**content, outcomes=outcomes)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NotebookError(
+            f"Reading {path.name} of '{path.parent.name}': it is not the record of a run ({error}). Remove the file "
+            "and run again."
+        ) from error
+
+
+def _plain(run: StudyRun) -> dict[str, dict[str, Any]]:
+    plain = {}
+    for number, outcome in sorted(run.outcomes.items()):
+        fields = asdict(outcome)
+        del fields["number"]
+        plain[number] = fields
+    return plain

@@ -1,0 +1,204 @@
+"""This module runs studies: notebooks executed, reports written, the index brought up to date.
+
+A notebook that fails is recorded with its error and leaves no report; the others still run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lnsim.errors import NotebookError, StudyError
+from lnsim.render.notebooks import Notebook, check_parameters, execute, known_parameters
+from lnsim.render.record import Outcome, StudyRun, load_run, save_run
+from lnsim.study.catalog import Study, list_studies, load_study
+from lnsim.study.vectors import fetch_command, study_vectors
+
+if TYPE_CHECKING:
+    from lnsim.render.html import Report
+
+__all__ = ["Plan", "plan_study", "run_plans", "write_pages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will run of one study.
+
+    Args:
+        study: the study.
+        source: what was asked for.
+        notebooks: to execute, in order.
+        not_run: by number, or ``all``, why the others do not run.
+    """
+
+    study: Study
+    source: str
+    notebooks: tuple[Notebook, ...]
+    not_run: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: bool) -> Plan:
+    """Decide which notebooks run for a study.
+
+    Args:
+        name: the study's name.
+        source: one of ``lnsim.study.vectors.SOURCES``.
+        notebooks: those selected.
+        asked: True where the study was asked for by name: to have no vectors is an error then.
+    """
+    study = load_study(name)
+    found = study_vectors(study, source)
+    if not found.vectors:
+        reason = f"no vectors of its {len(study.models)} models are stored here. To read them from the Hub:"
+        if asked:
+            raise StudyError(f"Study '{name}': {reason} {fetch_command(name)}")
+        return Plan(study, source, (), {"all": reason[0].upper() + reason[1:]})
+    runs = tuple(notebook for notebook in notebooks if notebook.number in study.experiments)
+    skipped = [notebook.number for notebook in notebooks if notebook.number not in study.experiments]
+    reasons = {number: "the study's file has no parameters for it" for number in skipped}
+    return Plan(study, source, runs, {**reasons, **study.not_run})
+
+
+def run_plans(
+    plans: Sequence[Plan],
+    reports: Path,
+    root: Path,
+    settings: Mapping[str, Any],
+    jobs: int,
+    timeout: int,
+    each: Callable[[str, Outcome], None],
+) -> list[StudyRun]:
+    """Execute every notebook of the plans, `jobs` at a time, and write the pages.
+
+    Args:
+        plans: one a study.
+        reports: folder of the reports.
+        root: folder in which notebooks run.
+        settings: parameters given by the user; each goes to the notebooks that know it.
+        jobs: notebooks at a time.
+        timeout: seconds that one cell may take.
+        each: called with the study's name and the outcome whenever a notebook ends.
+    """
+    known = {notebook.number: known_parameters(notebook) for plan in plans for notebook in plan.notebooks}
+    if settings:
+        check_parameters(known, settings)
+    tasks = [(plan, notebook) for plan in plans for notebook in plan.notebooks]
+
+    def run(task: tuple[Plan, Notebook]) -> Outcome:
+        plan, notebook = task
+        own = {name: value for name, value in settings.items() if name in known[notebook.number]}
+        parameters = {"study": plan.study.name, "source": plan.source, **own}
+        target = reports / plan.study.name / f"{notebook.path.stem}.ipynb"
+        outcome = execute(notebook, target, parameters, root, timeout)
+        each(plan.study.name, outcome)
+        return outcome
+
+    with ThreadPoolExecutor(jobs) as pool:
+        outcomes = list(pool.map(run, tasks))
+    runs = []
+    for plan in plans:
+        own = [outcome for (task, _), outcome in zip(tasks, outcomes, strict=True) if task is plan]
+        runs.append(_merge(plan, own, settings, reports))
+    return write_pages(runs, reports)
+
+
+def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
+    """Write the reports and records of these runs, then the index over every study in the folder.
+
+    A notebook whose report cannot be written is failed, and the returned runs say so.
+    """
+    from lnsim.render.index import study_section, write_index
+
+    pages: dict[str, dict[str, Report]] = {}
+    settled = []
+    for run in runs:
+        checked, pages[run.study] = _write_reports(run, reports / run.study)
+        save_run(reports / run.study / "run.json", checked)
+        settled.append(checked)
+    everything = [_known_run(name, settled, reports) for name in list_studies()]
+    shown = [run for run in everything if run is not None]
+    sections = []
+    for run in shown:
+        found = pages[run.study] if run.study in pages else _read_reports(run, reports / run.study)[1]
+        sections.append(study_section(load_study(run.study), run, found))
+    write_index(sections, shown, reports / "index.html")
+    return settled
+
+
+def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any], reports: Path) -> StudyRun:
+    """The new record: what was run now, and of the old record what was not run again and is still there."""
+    old = load_run(reports / plan.study.name / "run.json")
+    kept = {}
+    for number, outcome in (old.outcomes if old else {}).items():
+        if (reports / plan.study.name / f"{outcome.file}.ipynb").is_file():
+            kept[number] = outcome
+    merged = {**kept, **{outcome.number: outcome for outcome in outcomes}}
+    not_run = {number: reason for number, reason in plan.not_run.items() if number not in merged}
+    return StudyRun(
+        study=plan.study.name,
+        source=plan.source,
+        outcomes=merged,
+        not_run=not_run,
+        command=fetch_command(plan.study.name) if "all" in not_run else "",
+        settings=dict(settings),
+    )
+
+
+def _known_run(name: str, runs: Sequence[StudyRun], reports: Path) -> StudyRun | None:
+    for run in runs:
+        if run.study == name:
+            return run
+    return load_run(reports / name / "run.json")
+
+
+def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
+    """The reports of the notebooks that were done; one that gives no answer is failed."""
+    from lnsim.render.html import read_report
+
+    found: dict[str, Report] = {}
+    outcomes = dict(run.outcomes)
+    for number, outcome in sorted(run.outcomes.items()):
+        if outcome.status != "done":
+            continue
+        try:
+            found[number] = read_report(folder / f"{outcome.file}.ipynb")
+        except NotebookError as error:
+            outcomes[number] = replace(outcome, status="failed", error=str(error))
+    return replace(run, outcomes=outcomes, **_facts(run, found)), found
+
+
+def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
+    """Write each report with its neighbours; remove those of failed notebooks."""
+    from lnsim.render.html import Turn, write_report
+
+    run, found = _read_reports(run, folder)
+    turns = [Turn(number, report.title, f"{run.outcomes[number].file}.html") for number, report in found.items()]
+    outcomes = dict(run.outcomes)
+    for place, (number, report) in enumerate(list(found.items())):
+        before = turns[place - 1] if place else None
+        after = turns[place + 1] if place + 1 < len(turns) else None
+        try:
+            write_report(report, folder / turns[place].file, before, after)
+        except NotebookError as error:
+            outcomes[number] = replace(outcomes[number], status="failed", error=str(error))
+            del found[number]
+    for outcome in outcomes.values():
+        if outcome.status == "failed":
+            (folder / f"{outcome.file}.html").unlink(missing_ok=True)
+    return replace(run, outcomes=outcomes), found
+
+
+def _facts(run: StudyRun, reports: Mapping[str, Report]) -> dict[str, Any]:
+    """Source, commits and versions as the pages themselves give them."""
+    commits: dict[str, str | None] = {}
+    for report in reports.values():
+        commits |= {key: record["commit"] for key, record in report.page["models"].items()}
+    pages = [report.page for report in reports.values()]
+    return {
+        "commits": commits,
+        "versions": dict(pages[-1]["versions"]) if pages else {},
+        "source": str(pages[-1]["source"]) if pages else run.source,
+    }

@@ -1,0 +1,79 @@
+"""This module saves figures and tables, the same bytes at every run.
+
+Names are number and subject: ``figures/<study>/01_terms.svg``, ``data/tables/<study>/01_terms.csv``.
+A file is written under a temporary name and renamed, so that nobody finds half of one.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lnsim.errors import NotebookError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["figure_bytes", "save_figure", "save_table", "write_whole"]
+
+_NAME = re.compile(r"\d\d_[a-z0-9_]+")
+_DPI = 200
+
+
+def write_whole(path: Path, data: bytes) -> Path:
+    """Write a file under a temporary name beside it, then rename it: it is whole or it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+    return path
+
+
+def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
+    """A figure as ``svg`` or ``png`` bytes, without date; `description` says what it was made from."""
+    import matplotlib as mpl
+
+    metadata: dict[str, str | None] = {"Description": description} if description else {}
+    metadata |= {"Date": None} if kind == "svg" else {"Software": None}
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "lnsim", "savefig.facecolor": "white"}):
+        figure.savefig(buffer, format=kind, dpi=_DPI, metadata=metadata)
+    return buffer.getvalue()
+
+
+def save_figure(figure: Figure, folder: Path, name: str, description: str) -> bytes:
+    """Write a figure as PNG and SVG.
+
+    Args:
+        figure: what to save; it is left open.
+        folder: for example ``figures/small_models``; made where missing.
+        name: notebook number and subject, for example ``01_terms``.
+        description: repo@commit or file of each model used; goes into both files' metadata.
+
+    Returns:
+        The SVG's bytes.
+    """
+    _check(name)
+    svg = figure_bytes(figure, "svg", description)
+    write_whole(folder / f"{name}.svg", svg)
+    write_whole(folder / f"{name}.png", figure_bytes(figure, "png", description))
+    return svg
+
+
+def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:
+    """Write a DataFrame as CSV with every digit of its numbers; returns the file."""
+    _check(name)
+    # The shortest text that reads back as the same float64, and line ends that do not depend on the system.
+    text = frame.to_csv(lineterminator="\n", index_label=[str(n) if n else "" for n in frame.index.names])
+    return write_whole(folder / f"{name}.csv", text.encode("utf-8"))
+
+
+def _check(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise NotebookError(
+            f"Saving '{name}': a figure or table is named by lower-case letters, digits and '_' after the notebook's "
+            "number, for example '01_terms'."
+        )

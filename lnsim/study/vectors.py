@@ -1,0 +1,100 @@
+"""This module gives a study its vectors, from the source that was asked for.
+
+A notebook never touches the network: ``hub`` here means extracts that were read from the Hub before, by
+``run_all.py --source hub`` or ``lnsim extract``, and lie in ``data/vectors`` since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.errors import SourceError, StudyError
+from lnsim.study.catalog import Model, Study
+
+__all__ = ["SOURCES", "StudyVectors", "fetch_command", "study_vectors"]
+
+SOURCES = ("auto", "stored", "hub", "replica")
+"""What a user may ask for; ``auto`` means stored vectors where present, and never the network."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyVectors:
+    """The vectors of a study's models.
+
+    Args:
+        kind: where they come from: ``stored``, ``hub`` or ``replica``.
+        vectors: by model key, in the study's order.
+        missing: by model key, why there are none.
+    """
+
+    kind: str
+    vectors: Mapping[str, NormVectors]
+    missing: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if both := set(self.vectors) & set(self.missing):
+            raise StudyError(f"Gathering vectors: {', '.join(sorted(both))} cannot be both there and missing.")
+        for name in ("vectors", "missing"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+
+def fetch_command(study: str) -> str:
+    """The command that reads a study's vectors from the Hub."""
+    return f"python run_all.py --study {study} --source hub"
+
+
+def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None = None) -> StudyVectors:
+    """The vectors of a study's models, without any network.
+
+    Args:
+        study: as read from its file.
+        source: one of SOURCES.
+        keys: model keys wanted; all of the study's models where None.
+
+    Raises:
+        StudyError: for a source or a model key that the study does not have.
+    """
+    kind = _kind(study, source)
+    found: dict[str, NormVectors] = {}
+    missing: dict[str, str] = {}
+    for model in _models(study, keys):
+        try:
+            found[model.key] = _load(model, kind)
+        except SourceError as error:
+            missing[model.key] = str(error)
+    return StudyVectors(kind, found, missing)
+
+
+def _kind(study: Study, source: str) -> str:
+    if source not in SOURCES:
+        raise StudyError(f"Study '{study.name}': '{source}' is not a source; known are {', '.join(SOURCES)}.")
+    if source == "replica":
+        raise StudyError(
+            f"Study '{study.name}': there are no replica vectors yet. Real ones come by: {fetch_command(study.name)}"
+        )
+    return "stored" if source == "auto" else source
+
+
+def _models(study: Study, keys: Iterable[str] | None) -> list[Model]:
+    known = {model.key: model for model in study.models}
+    wanted = list(known) if keys is None else list(keys)
+    if unknown := [key for key in wanted if key not in known]:
+        raise StudyError(f"Study '{study.name}' has no model '{unknown[0]}'; its models are {', '.join(known)}.")
+    return [known[key] for key in wanted]
+
+
+def _load(model: Model, kind: str) -> NormVectors:
+    import lnsim
+    from lnsim.paths import find_stored
+
+    vectors = lnsim.load(find_stored(model.stored or model.key))
+    if kind == "hub" and vectors.commit is None:
+        raise SourceError(f"The stored extract of '{model.key}' was not read from the Hub: no commit is on record.")
+    return vectors
+
+
+def fetch_study(study: Study) -> None:
+    raise NotImplementedError

@@ -1,0 +1,129 @@
+"""This program executes the notebooks of the studies and writes the reports.
+
+    python run_all.py                                         both studies, offline, into reports/
+    python run_all.py --study small_models --only 01 --set seed=1
+
+It exits with 0 only if every notebook succeeded; one that fails is named with its error, and the others still run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# Notebooks import lnsim from this folder, whether or not it is installed, and use this environment's kernel.
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+# Notebooks run side by side; threads inside each would only get in each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from lnsim.errors import LnsimError, NotebookError  # noqa: E402
+from lnsim.render.notebooks import Notebook, list_notebooks, parse_setting  # noqa: E402
+from lnsim.render.record import Outcome, StudyRun  # noqa: E402
+from lnsim.render.run import plan_study, run_plans  # noqa: E402
+from lnsim.study.catalog import list_studies, load_study  # noqa: E402
+from lnsim.study.vectors import SOURCES, fetch_study  # noqa: E402
+
+
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; a wrong one ends the program with 2."""
+    parser = argparse.ArgumentParser(description="Execute the notebooks of the studies and write the reports.")
+    parser.add_argument("--study", nargs="+", metavar="NAME", help="studies to run (all)")
+    parser.add_argument("--source", choices=SOURCES, default="auto", help="where vectors come from (auto: offline)")
+    parser.add_argument("--only", metavar="01,03", help="numbers of the notebooks to run")
+    parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="set a parameter")
+    parser.add_argument("--reports", type=Path, default=HERE / "reports", metavar="DIR", help="where reports go")
+    parser.add_argument("--jobs", type=_positive, default=2, metavar="N", help="notebooks at a time (2)")
+    parser.add_argument("--timeout", type=_positive, default=600, metavar="S", help="seconds a cell may take (600)")
+    parser.add_argument("--list", action="store_true", help="list studies and notebooks, run nothing")
+    return parser.parse_args(words)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run what the command line asks for; returns the exit code."""
+    options = arguments(words)
+    try:
+        notebooks = selected(list_notebooks(HERE / "notebooks"), options.only)
+        names = options.study or list(list_studies())
+        if options.list:
+            return listing(names, notebooks)
+        return run(options, names, notebooks)
+    except LnsimError as error:
+        print(f"run_all.py: {error}", file=sys.stderr)
+        return 1
+
+
+def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook, ...]) -> int:
+    """Execute the notebooks and say how each ended."""
+    from tqdm import tqdm
+
+    settings = dict(parse_setting(text) for text in options.set)
+    if options.source == "hub":
+        for name in names:
+            fetch_study(load_study(name))
+    plans = [plan_study(name, options.source, notebooks, asked=bool(options.study)) for name in names]
+    with tqdm(total=sum(len(plan.notebooks) for plan in plans), unit="notebook", disable=None) as bar:
+        runs = run_plans(
+            plans,
+            options.reports,
+            HERE,
+            settings,
+            options.jobs,
+            options.timeout,
+            each=lambda study, outcome: bar.update(),
+        )
+    summary(runs, {notebook.number for notebook in notebooks})
+    print(f"\n{os.path.relpath(options.reports / 'index.html')}")
+    return 0 if all(study_run.succeeded for study_run in runs) else 1
+
+
+def selected(notebooks: tuple[Notebook, ...], only: str | None) -> tuple[Notebook, ...]:
+    """The notebooks with these numbers; NotebookError names those there are."""
+    if only is None:
+        return notebooks
+    wanted = [number.strip().zfill(2) for number in only.split(",")]
+    known = [notebook.number for notebook in notebooks]
+    if unknown := [number for number in wanted if number not in known]:
+        raise NotebookError(f"Selecting notebooks: there is no {unknown[0]}; known are {', '.join(known)}.")
+    return tuple(notebook for notebook in notebooks if notebook.number in wanted)
+
+
+def summary(runs: list[StudyRun], numbers: set[str]) -> None:
+    """Print one line a notebook: study, name, seconds, status."""
+    for study_run in runs:
+        for number, outcome in sorted(study_run.outcomes.items()):
+            if number in numbers:
+                print(line(study_run.study, outcome))
+        if "all" in study_run.not_run:
+            print(f"{study_run.study}: not run. {study_run.not_run['all']} {study_run.command}")
+
+
+def line(study: str, outcome: Outcome) -> str:
+    """One line of the summary."""
+    words = outcome.status if outcome.status == "done" else f"failed: {outcome.error}"
+    return f"{study:<14} {outcome.file:<28} {outcome.seconds:6.1f} s  {words}"
+
+
+def listing(names: list[str], notebooks: tuple[Notebook, ...]) -> int:
+    """Print the studies and, for each, its notebooks with their questions."""
+    for name in names:
+        study = load_study(name)
+        print(f"{name}: {study.about}")
+        for notebook in notebooks:
+            reason = "" if notebook.number in study.experiments else "  (not run: no parameters in the study's file)"
+            print(f"  {notebook.number}  {notebook.question}{reason}")
+    return 0
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
