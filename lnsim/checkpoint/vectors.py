@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -101,13 +102,14 @@ class NormVectors:
         hidden_size: channels of the main tower's block norms.
         roles: the vectors by role.
         missing_layers: by role, the layer numbers that the config promises and the checkpoint lacks.
-        notes: sentences that a reader of the numbers must know (a γ stored minus one, a role given by names alone, ...).
+        notes: sentences that a reader of the numbers must know (γ stored minus one, roles from names alone, ...).
         tensors: where each stored tensor came from.
         config: the checkpoint's config, as far as it is known.
         provenance: everything else on record about the file (package, licence, revision asked for, ...).
         requests: requests made to read it, all of them counted.
         bytes_received: bytes of response bodies received.
         seconds: wall-clock time of the read.
+        path: the extract that was written, or None.
     """
 
     source: str
@@ -124,6 +126,7 @@ class NormVectors:
     requests: int = 0
     bytes_received: int = 0
     seconds: float = 0.0
+    path: Path | None = None
 
     def __post_init__(self) -> None:
         for name in ("roles", "missing_layers", "tensors", "config", "provenance"):

@@ -1,0 +1,62 @@
+"""Do the norm vectors of two checkpoints say anything about a common origin, and how sure can one be?
+
+Data flows one way: a *source* is opened (headers only), its norms get *roles*, their byte ranges become *vectors*,
+*measures* compare them and judge the result against a *null*, *studies* say what to compare, *reports* show it.
+
+Importing this package loads nothing else; each name below is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lnsim.checkpoint.extract import extract as extract
+    from lnsim.checkpoint.extract import load as load
+    from lnsim.checkpoint.header import Header as Header
+    from lnsim.checkpoint.header import parse_header as parse_header
+    from lnsim.checkpoint.vectors import NormVectors as NormVectors
+    from lnsim.checkpoint.vectors import RoleVectors as RoleVectors
+    from lnsim.errors import HeaderError as HeaderError
+    from lnsim.errors import LnsimError as LnsimError
+    from lnsim.measure.metrics import pairwise as pairwise
+    from lnsim.study.catalog import load_study as load_study
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Header": "lnsim.checkpoint.header",
+    "HeaderError": "lnsim.errors",
+    "LnsimError": "lnsim.errors",
+    "NormVectors": "lnsim.checkpoint.vectors",
+    "RoleVectors": "lnsim.checkpoint.vectors",
+    "extract": "lnsim.checkpoint.extract",
+    "load": "lnsim.checkpoint.extract",
+    "load_study": "lnsim.study.catalog",
+    "pairwise": "lnsim.measure.metrics",
+    "parse_header": "lnsim.checkpoint.header",
+}
+
+__all__ = [
+    "Header",
+    "HeaderError",
+    "LnsimError",
+    "NormVectors",
+    "RoleVectors",
+    "extract",
+    "load",
+    "load_study",
+    "pairwise",
+    "parse_header",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lnsim' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

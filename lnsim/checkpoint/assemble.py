@@ -1,0 +1,223 @@
+"""This module builds norm vectors from tensor bytes and their roles. Pure: no file, no network."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.checkpoint.decode import decode, to_float32
+from lnsim.checkpoint.header import TensorInfo
+from lnsim.checkpoint.roles import ROLES, NormTensor, RoleMap
+from lnsim.checkpoint.vectors import LLAMA_NAMES, RoleVectors
+from lnsim.errors import RoleError
+
+__all__ = ["Selection", "build_roles", "select"]
+
+_FIRST_NUMBER = re.compile(r"(?<=\.)\d{1,9}(?=\.)", re.ASCII)
+_STREAM_ROLES = frozenset(ROLES) - {"q_norm", "k_norm", "other"}
+"""Roles whose norms act on the residual stream, so that all layers of a tower have the same width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tensors to read, by role key, and what was passed over.
+
+    Args:
+        tensors: by role key, in the order of the layers.
+        missing_layers: by role key, layers that the config promises and the checkpoint lacks.
+    """
+
+    tensors: Mapping[str, tuple[NormTensor, ...]]
+    missing_layers: Mapping[str, tuple[int, ...]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every tensor name, once."""
+        return tuple(dict.fromkeys(tensor.name for group in self.tensors.values() for tensor in group))
+
+
+def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, where: str) -> Selection:
+    """Choose the norms to read.
+
+    By default every norm with a role in the main tower and in an MTP block; ``wanted`` narrows that or names roles of
+    other towers; ``everything`` adds all the rest.
+
+    Raises:
+        RoleError: when a wanted role is not there; the message lists those that are.
+    """
+    groups: dict[str, list[NormTensor]] = {}
+    for tensor in roles.tensors:
+        groups.setdefault(_key(roles, tensor), []).append(tensor)
+    if wanted is None:
+        chosen = [key for key in groups if everything or _is_default(roles, key)]
+    else:
+        chosen = _wanted(wanted, groups, everything=everything, where=where)
+    missing = {key: tuple(layers) for key, layers in roles.missing_layers.items() if layers}
+    absent = [key for key in missing if key not in groups and _is_default(roles, key)]
+    shown = set(chosen) | (set(absent) if wanted is None else set())
+    return Selection(
+        {key: tuple(sorted(groups[key], key=_by_layer)) for key in sorted(chosen, key=_by_role)},
+        {key: layers for key, layers in missing.items() if key in shown},
+    )
+
+
+def build_roles(
+    selection: Selection, infos: Mapping[str, TensorInfo], data: Mapping[str, bytes], *, where: str
+) -> tuple[dict[str, RoleVectors], tuple[str, ...]]:
+    """Vectors of every selected role, and sentences on what is odd about them.
+
+    Args:
+        selection: what was read.
+        infos: dtype and shape by tensor name.
+        data: bytes by tensor name.
+        where: the checkpoint, for messages.
+
+    Raises:
+        RoleError: when two tensors claim the same layer of a role, or layers differ in width or dtype.
+    """
+    arrays = {
+        name: decode(
+            data[name], infos[name].dtype, infos[name].shape, where=f"tensor '{name:.160}' of {where}"
+        ).reshape(-1)
+        for name in selection.names
+    }
+    found: dict[str, RoleVectors] = {}
+    notes: list[str] = []
+    for key, group in selection.tensors.items():
+        kept, dropped = _same_width(key, group, arrays, where)
+        notes.extend(dropped)
+        found[key] = _stack(key, kept, arrays, where)
+        notes.extend(_oddities(found[key]))
+    return found, tuple(notes)
+
+
+def _key(roles: RoleMap, tensor: NormTensor) -> str:
+    """The role key; norms without a role are kept apart by name, one key a kind of norm."""
+    if tensor.role != "other":
+        return roles.key(tensor)
+    stem = tensor.name.rpartition(".")[0] or tensor.name
+    return f"other/{_FIRST_NUMBER.sub('*', stem, count=1)}"
+
+
+def _is_default(roles: RoleMap, key: str) -> bool:
+    tower = key.rpartition("/")[0]
+    return tower in ("", roles.main_tower, "mtp")
+
+
+def _wanted(wanted: Iterable[str], groups: Mapping[str, Any], *, everything: bool, where: str) -> list[str]:
+    chosen: list[str] = [key for key in groups if everything and key.startswith("other/")]
+    for name in wanted:
+        key = LLAMA_NAMES.get(name, name)
+        matching = [group for group in groups if group == key or (key == "other" and group.startswith("other/"))]
+        if not matching:
+            known = ", ".join(sorted(dict.fromkeys(group.partition("other/")[0] or "other" for group in groups)))
+            raise RoleError(f"Selecting role '{name}' of {where}: it has no such norms. It has: {known}.")
+        chosen.extend(matching)
+    return list(dict.fromkeys(chosen))
+
+
+def _by_role(key: str) -> tuple[bool, str, int]:
+    tower, _, role = key.rpartition("/")
+    return key.startswith("other/"), tower, ROLES.index(role) if role in ROLES else len(ROLES)
+
+
+def _by_layer(tensor: NormTensor) -> tuple[int, str]:
+    return _layer(tensor), tensor.name
+
+
+def _layer(tensor: NormTensor) -> int:
+    if tensor.role != "other":
+        return tensor.layer
+    number = _FIRST_NUMBER.search(tensor.name)
+    return int(number[0]) if number else -1
+
+
+def _same_width(
+    key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArray[Any]], where: str
+) -> tuple[list[NormTensor], list[str]]:
+    """The tensors of the commonest width. On the residual stream any other width is an error, elsewhere a note."""
+    widths = Counter(arrays[tensor.name].size for tensor in group)
+    (width, _), *rest = widths.most_common()
+    if not rest:
+        return list(group), []
+    odd = sorted({_layer(tensor) for tensor in group if arrays[tensor.name].size != width})
+    told = ", ".join(f"{count} tensors of {size} channels" for size, count in widths.most_common())
+    if group[0].role in _STREAM_ROLES:
+        raise RoleError(f"Reading role '{key}' of {where}: all layers should have one width, found {told}.")
+    kept = [tensor for tensor in group if arrays[tensor.name].size == width]
+    return kept, [f"Role '{key}' has {told}; kept those of {width}, left out layers {_listed(odd)}."]
+
+
+def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> RoleVectors:
+    weights = _by_layer_number(key, [tensor for tensor in group if tensor.kind == "weight"], where)
+    biases = _by_layer_number(key, [tensor for tensor in group if tensor.kind == "bias"], where)
+    if not weights:
+        raise RoleError(f"Reading role '{key}' of {where}: {len(biases)} biases were found and no weight.")
+    if biases and biases.keys() != weights.keys():
+        odd = sorted(biases.keys() ^ weights.keys())
+        raise RoleError(
+            f"Reading role '{key}' of {where}: weight and bias should come in pairs; layers {_listed(odd)} have one."
+        )
+    stored = _joined(key, [arrays[tensor.name] for tensor in weights.values()], where)
+    stored_bias = _joined(key, [arrays[tensor.name] for tensor in biases.values()], where) if biases else None
+    first = next(iter(weights.values()))
+    return RoleVectors(
+        role=key,
+        layers=np.array(list(weights), dtype=np.int64),
+        scale=to_float32(stored, offset=first.offset),
+        bias=None if stored_bias is None else to_float32(stored_bias),
+        stored=stored,
+        stored_bias=stored_bias,
+        names=tuple(tensor.name for tensor in weights.values()),
+        norm_type=first.norm_type,
+        shared=first.shared,
+    )
+
+
+def _by_layer_number(key: str, tensors: Sequence[NormTensor], where: str) -> dict[int, NormTensor]:
+    found: dict[int, NormTensor] = {}
+    for tensor in tensors:
+        other = found.setdefault(_layer(tensor), tensor)
+        if other is not tensor:
+            raise RoleError(
+                f"Reading role '{key}' of {where}: layer {_layer(tensor)} has two {tensor.kind}s, {other.name!r:.120} "
+                f"and {tensor.name!r:.120}."
+            )
+    return found
+
+
+def _joined(key: str, rows: Sequence[npt.NDArray[Any]], where: str) -> npt.NDArray[Any]:
+    dtypes = {row.dtype.name for row in rows}
+    if len(dtypes) > 1:
+        raise RoleError(
+            f"Reading role '{key}' of {where}: all layers should have one dtype, found {', '.join(sorted(dtypes))}."
+        )
+    array = np.stack(rows)
+    array.setflags(write=False)
+    return array
+
+
+def _oddities(vectors: RoleVectors) -> list[str]:
+    """What would spoil a measure without a word: values that are not finite, vectors that are all zero."""
+    notes = []
+    finite = np.isfinite(vectors.scale)
+    if not finite.all():
+        layers = vectors.layers[~finite.all(axis=1)].tolist()
+        notes.append(
+            f"Role '{vectors.role}': {int((~finite).sum())} values are not finite, in layers {_listed(layers)}."
+        )
+    zero = ~vectors.scale.any(axis=1)
+    if zero.any():
+        notes.append(f"Role '{vectors.role}': every value is zero in layers {_listed(vectors.layers[zero].tolist())}.")
+    return notes
+
+
+def _listed(layers: Sequence[int]) -> str:
+    shown = ", ".join(str(layer) for layer in layers[:12])
+    return shown + (f" and {len(layers) - 12} more" if len(layers) > 12 else "")

@@ -1,0 +1,105 @@
+"""This module reads one safetensors file on the Hub: its header, then ranges of it.
+
+The file's address is resolved once and its target, often signed, serves every further range; when the target refuses,
+the address is resolved again, since signatures expire.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lnsim.checkpoint.answers import ForbiddenError
+from lnsim.checkpoint.header import LENGTH_BYTES, Header, header_stop, parse_header
+from lnsim.checkpoint.ranges import ByteRange, Read
+from lnsim.checkpoint.transport import Body, Resolved, Transport
+from lnsim.errors import HeaderError, RangeError
+
+__all__ = ["FIRST_WINDOW", "RemoteShard"]
+
+FIRST_WINDOW = 100_000
+"""Bytes asked for first: 97 % of the headers on the Hub fit (huggingface_hub's own figure)."""
+
+
+@dataclass(slots=True)
+class RemoteShard:
+    """One safetensors file on the Hub.
+
+    Args:
+        url: its address at the pinned commit.
+        where: ``repo@commit/file``.
+        transport: how to ask.
+        start: the first bytes of the file, as far as they are known.
+    """
+
+    url: str
+    where: str
+    transport: Transport
+    start: bytes = field(default=b"", repr=False)
+    _header: Header | None = None
+    _resolved: Resolved | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def header(self) -> Header:
+        """Its header; read it first with ``read_header`` or give it with ``take_header``."""
+        if self._header is None:
+            raise HeaderError(f"Reading {self.where}: its header has not been read yet.")
+        return self._header
+
+    def read_header(self) -> None:
+        """Fetch the header from the file's first bytes, in one request where it fits the window."""
+        first = self._ask(ByteRange(0, FIRST_WINDOW), may_be_clipped=True)
+        try:
+            stop = header_stop(first.data, first.file_size)
+        except HeaderError as error:
+            raise HeaderError(f"Reading the header of {self.where}: {error}") from None
+        data = first.data
+        if stop > len(data):
+            data += self._ask(ByteRange(len(data), stop)).data
+        self._header = parse_header(data, first.file_size, where=self.where)
+        self.start = data
+
+    def take_header(self, entries: Mapping[str, Any]) -> None:
+        """Use a header that came without its file, if the file's size bears it out; else read it.
+
+        Its offsets count from the byte buffer, and only the file's size tells where that starts. The JSON that the
+        writer wrote cannot be shorter than its compact form, nor longer than that by more than its padding.
+        """
+        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        header = parse_header(len(text).to_bytes(LENGTH_BYTES, "little") + text, where=self.where)
+        size = self._address().file_size
+        if size is not None and 0 <= size - header.file_size < LENGTH_BYTES:
+            self._header = Header(header.tensors, header.metadata, header.buffer_start + size - header.file_size)
+        else:
+            self.read_header()
+
+    def read(self, read: Read) -> bytes:
+        """The bytes of one planned read, from the known start of the file where they lie there."""
+        if read.span.stop <= len(self.start):
+            return self.start[read.span.start : read.span.stop]
+        body = self._ask(read.span)
+        if body.file_size != self.header.file_size:
+            raise RangeError(
+                f"Reading {self.where}: its header describes {self.header.file_size} bytes, the server serves a "
+                f"file of {body.file_size}. The file was replaced while it was read; try again."
+            )
+        return body.data
+
+    def _ask(self, span: ByteRange, *, may_be_clipped: bool = False) -> Body:
+        address = self._address()
+        try:
+            return self.transport.get_range(address.url, span, where=self.where, may_be_clipped=may_be_clipped)
+        except ForbiddenError:
+            # Signed addresses expire; a fresh one decides whether it was that.
+            address = self._address(instead_of=address)
+            return self.transport.get_range(address.url, span, where=self.where, may_be_clipped=may_be_clipped)
+
+    def _address(self, *, instead_of: Resolved | None = None) -> Resolved:
+        with self._lock:
+            if self._resolved is None or self._resolved is instead_of:
+                self._resolved = self.transport.resolve(self.url, where=self.where)
+            return self._resolved

@@ -1,0 +1,112 @@
+"""This module says what every source of a checkpoint offers, and reads its small JSON files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lnsim.checkpoint.header import Header
+from lnsim.errors import FormatError
+
+__all__ = ["MAX_JSON_BYTES", "Checkpoint", "Progress", "Traffic", "locate", "no_progress", "parse_config"]
+
+MAX_JSON_BYTES = 64 * 1024 * 1024
+"""A config or index over this size is refused: the largest known index has about 10 MB."""
+
+Progress = Callable[[int, int], None]
+"""Called with the steps done and the steps planned, from any thread."""
+
+
+def no_progress(done: int, planned: int) -> None:
+    """Report to nobody."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Requests made and bytes of bodies received; safe to count from many threads."""
+
+    requests: int = 0
+    bytes_received: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def count(self, *, requests: int = 0, received: int = 0) -> None:
+        """Add to the counts."""
+        with self._lock:
+            self.requests += requests
+            self.bytes_received += received
+
+
+class Checkpoint(Protocol):
+    """An opened checkpoint: its headers are known, its tensors can be read.
+    """
+
+    @property
+    def source(self) -> str:
+        """What was asked for, as a person wrote it."""
+
+    @property
+    def where(self) -> str:
+        """``repo@commit`` or the path, for messages."""
+
+    @property
+    def repo_id(self) -> str | None:
+        """The Hub's name."""
+
+    @property
+    def revision(self) -> str | None:
+        """Branch, tag or commit asked for."""
+
+    @property
+    def commit(self) -> str | None:
+        """Commit read."""
+
+    @property
+    def config(self) -> Mapping[str, Any] | None:
+        """The parsed ``config.json``, None where there is none."""
+
+    @property
+    def headers(self) -> Mapping[str, Header]:
+        """Header of each shard that was opened, by file name."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for whoever reads the numbers."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What it took so far."""
+
+    def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
+        """Bytes of the tensors, all of them or an error."""
+
+
+def locate(headers: Mapping[str, Header], *, where: str) -> dict[str, str]:
+    """Shard of every tensor, by tensor name.
+
+    Raises:
+        FormatError: when two shards hold a tensor of the same name.
+    """
+    found: dict[str, str] = {}
+    for shard, header in headers.items():
+        for name in header.tensors:
+            if name in found:
+                raise FormatError(
+                    f"Reading the headers of {where}: tensor {name!r:.160} lies in both {found[name]} and {shard}, "
+                    f"so which one counts is unclear."
+                )
+            found[name] = shard
+    return found
+
+
+def parse_config(text: bytes, *, where: str) -> dict[str, Any]:
+    """The config as a dict; raises FormatError when it is not a JSON object."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"Reading {where}: JSON was expected ({error!s:.120}).") from None
+    if not isinstance(content, dict):
+        raise FormatError(f"Reading {where}: a JSON object was expected, found {type(content).__name__}.")
+    return content
