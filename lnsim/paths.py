@@ -1,0 +1,125 @@
+"""This module finds the project's folders and the extracts kept in them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from lnsim.checkpoint.store import extract_name
+from lnsim.errors import SourceError
+
+__all__ = ["HOME_VARIABLE", "find_stored", "project_root", "stored_models", "studies_dir", "vectors_dir"]
+
+HOME_VARIABLE = "LNSIM_HOME"
+"""Environment variable that names the project folder, before anything else is looked at."""
+
+_STUDIES = Path("data", "studies")
+_SUFFIX = ".safetensors"
+
+
+def project_root() -> Path:
+    """The folder that holds ``data/studies``.
+
+    Looked for in this order: the environment variable ``LNSIM_HOME``, the working directory and its parents, the folder
+    that the ``lnsim`` package lies in.
+
+    Raises:
+        SourceError: when none of them has ``data/studies``.
+    """
+    home = os.environ.get(HOME_VARIABLE)
+    if home:
+        return _checked_home(Path(home))
+    here = Path.cwd()
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[1]):
+        if (folder / _STUDIES).is_dir():
+            return folder
+    raise SourceError(
+        f"Looking for the project folder: neither '{here}' nor a folder above it has {_STUDIES.as_posix()}. "
+        f"Start lnsim inside a clone of the project, or set {HOME_VARIABLE} to one."
+    )
+
+
+def _checked_home(home: Path) -> Path:
+    if not (home / _STUDIES).is_dir():
+        raise SourceError(
+            f"Looking for the project folder: {HOME_VARIABLE} is '{home}', which has no {_STUDIES.as_posix()}. "
+            f"Set it to a clone of the project, or unset it."
+        )
+    return home.resolve()
+
+
+def studies_dir() -> Path:
+    """The folder of study files."""
+    return project_root() / _STUDIES
+
+
+def vectors_dir() -> Path:
+    """The folder of stored extracts; it need not exist yet."""
+    return project_root() / "data" / "vectors"
+
+
+def stored_models() -> Mapping[str, Path]:
+    """Every stored extract by name, in the order of the names.
+
+    The name is the file's without ``.safetensors``; where two folders hold files of one name, it is the path below
+    ``data/vectors``, so that both stay reachable.
+    """
+    folder = vectors_dir()
+    paths = sorted(path for path in folder.rglob(f"*{_SUFFIX}") if not path.name.startswith("."))
+    uses = Counter(_stem(path) for path in paths)
+    named = {_stem(path) if uses[_stem(path)] == 1 else _below(path, folder): path for path in paths}
+    return MappingProxyType(dict(sorted(named.items())))
+
+
+def find_stored(name: str) -> Path:
+    """The extract of a stored model.
+
+    Args:
+        name: a stored model's name, or a repo id as ``owner/name`` or ``owner/name@commit``; capitals do not matter.
+
+    Raises:
+        SourceError: when no extract has this name, with near names, or more than one has.
+    """
+    models = stored_models()
+    if name in models:
+        return models[name]
+    found = [key for key in models if _matches(name, key)]
+    if len(found) == 1:
+        return models[found[0]]
+    if found:
+        raise SourceError(f"'{name}' could be any of the stored models {_listed(found)}. Give one of these names.")
+    raise SourceError(_unknown(name, models))
+
+
+def _matches(name: str, key: str) -> bool:
+    """True when the key is the name but for capitals, for its folder, or for the commit of a repo's extract."""
+    wanted, key = name.casefold(), key.casefold()
+    repo_id, _, commit = wanted.partition("@")
+    as_file = extract_name(repo_id, commit or None).removesuffix(_SUFFIX)
+    last = key.rpartition("/")[2]
+    return wanted in (key, last) or as_file in (key, last) or (not commit and last.startswith(f"{as_file}@"))
+
+
+def _unknown(name: str, models: Mapping[str, Path]) -> str:
+    if not models:
+        return f"There is no stored model '{name}': data/vectors holds none. 'lnsim extract' writes one."
+    by_lower = {key.casefold(): key for key in models}
+    near = difflib.get_close_matches(name.casefold(), by_lower, n=3, cutoff=0.5)
+    hint = f"Did you mean {_listed(by_lower[key] for key in near)}?" if near else "'lnsim list' names them all."
+    return f"There is no stored model '{name}' among the {len(models)} in data/vectors. {hint}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(_SUFFIX)
+
+
+def _below(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix().removesuffix(_SUFFIX)

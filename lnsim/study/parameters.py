@@ -1,0 +1,147 @@
+"""This module checks the parameters that a study gives to each notebook.
+
+``PARAMETERS`` lists every parameter there is with its kind, ``REQUIRED`` what each notebook cannot do without. A new
+parameter is one line in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from lnsim.checkpoint.roles import ROLES
+from lnsim.errors import StudyError
+from lnsim.study.fields import wrong
+
+__all__ = ["NUMBERS", "PARAMETERS", "REQUIRED", "check_parameters"]
+
+NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(12))
+"""Notebook numbers that a study may speak of."""
+
+REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "00": ("models", "featured"),
+        "01": ("model", "roles", "baseline_layer", "n_permutations", "seed"),
+        "02": ("models", "roles", "distances"),
+        "03": ("models", "roles", "n_permutations", "seed"),
+        "04": ("models", "roles", "layers", "seed"),
+        "05": ("derived", "copies", "controls", "roles"),
+        "06": ("pairs", "roles", "n_permutations", "seed"),
+        "07": ("pairs", "roles"),
+        "08": ("models", "layers", "seed"),
+        "09": ("seed",),
+        "10": (),
+        "11": (),
+    }
+)
+"""Parameters that each notebook needs; any other of PARAMETERS may be given as well."""
+
+_MAX_PERMUTATIONS = 1_000_000
+
+
+def check_parameters(number: str, given: Any, models: Collection[str]) -> Mapping[str, Any]:
+    """The parameters of one notebook, checked and read-only.
+
+    Args:
+        number: the notebook's number, two digits.
+        given: the table as the study file has it.
+        models: the study's model keys.
+
+    Raises:
+        StudyError: for an unknown notebook or parameter, a wrong value, or a missing parameter.
+    """
+    at = f"experiments.{number}"
+    if number not in REQUIRED:
+        raise wrong(at, f"a notebook number, {NUMBERS[0]} to {NUMBERS[-1]}", number)
+    if not isinstance(given, dict):
+        raise wrong(at, "a table of parameters", given)
+    for name, value in given.items():
+        if name not in PARAMETERS:
+            raise StudyError(f"key '{at}.{name}': expected one of {', '.join(PARAMETERS)}, found an unknown key.")
+        PARAMETERS[name](f"{at}.{name}", value, models)
+    missing = [name for name in REQUIRED[number] if name not in given]
+    if missing:
+        raise StudyError(f"key '{at}.{missing[0]}': notebook {number} needs this parameter, found no such key. Add it.")
+    return MappingProxyType(dict(given))
+
+
+def _model(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, str) or value not in models:
+        raise wrong(key, f"a model key of this study ({', '.join(models)})", value)
+
+
+def _model_list(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, list) or not value:
+        raise wrong(key, "a list of model keys", value)
+    for index, item in enumerate(value):
+        _model(f"{key}[{index}]", item, models)
+    _no_repeats(key, value)
+
+
+def _pair_list(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, list):
+        raise wrong(key, "a list of pairs of model keys", value)
+    for index, pair in enumerate(value):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise wrong(f"{key}[{index}]", "a pair of model keys", pair)
+        _model_list(f"{key}[{index}]", pair, models)
+    _no_repeats(key, [frozenset(pair) for pair in value])
+
+
+def _role_list(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, list) or not value:
+        raise wrong(key, "a list of roles", value)
+    for index, role in enumerate(value):
+        if not isinstance(role, str) or role.rpartition("/")[2] not in ROLES:
+            raise wrong(f"{key}[{index}]", f"a role, of its tower as tower/role ({', '.join(ROLES)})", role)
+    _no_repeats(key, value)
+
+
+def _layer_list(key: str, value: Any, models: Collection[str]) -> None:
+    expected = "a list of ascending layer numbers from 0, none twice"
+    if not isinstance(value, list) or not value or not all(_is_whole(item) for item in value):
+        raise wrong(key, expected, value)
+    if value[0] < 0 or any(later <= earlier for earlier, later in pairwise(value)):
+        raise wrong(key, expected, value)
+
+
+def _whole(low: int, high: int) -> Callable[[str, Any, Collection[str]], None]:
+    def check(key: str, value: Any, models: Collection[str]) -> None:
+        if not _is_whole(value) or not low <= value <= high:
+            raise wrong(key, f"a whole number from {low} to {high}", value)
+
+    return check
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int  # True and False are ints to Python, and no numbers here
+
+
+def _no_repeats(key: str, values: list[Any]) -> None:
+    repeated = [index for index, value in enumerate(values) if value in values[:index]]
+    if repeated:
+        shown = values[repeated[0]]
+        shown = sorted(shown) if isinstance(shown, frozenset) else shown
+        raise wrong(key, "each entry once", shown)
+
+
+PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingProxyType(
+    {
+        "model": _model,
+        "featured": _model,
+        "models": _model_list,
+        "pairs": _pair_list,
+        "derived": _pair_list,
+        "copies": _pair_list,
+        "controls": _pair_list,
+        "roles": _role_list,
+        "layers": _layer_list,
+        "distances": _layer_list,
+        "baseline_layer": _whole(0, 9999),
+        "n_permutations": _whole(1, _MAX_PERMUTATIONS),
+        "seed": _whole(0, 2**32 - 1),
+    }
+)
+"""Every parameter by name, with its check."""
