@@ -69,7 +69,7 @@ def asset(name: str) -> str:
 def read_report(path: Path) -> Report:
     """An executed notebook, with its answer found; NotebookError where it gives none."""
     try:
-        notebook = nbformat.reads(path.read_text("utf-8"), as_version=4)
+        notebook = nbformat.reads(path.read_text("utf-8"), as_version=4)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, nbformat.ValidationError) as error:
         raise NotebookError(f"Reading the executed notebook {path.name}: {error}.") from error
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ()) if output.get("data")]
@@ -100,9 +100,9 @@ def write_report(report: Report, path: Path, before: Turn | None = None, after: 
 
 
 @cache
-def _exporter() -> TemplateExporter:
+def _exporter() -> Any:
     config = Config({"TemplateExporter": {"extra_template_basedirs": [str(TEMPLATES)]}})
-    exporter = TemplateExporter(config=config, template_name="lnsim", file_extension=".html")
+    exporter: Any = TemplateExporter(config=config, template_name="lnsim", file_extension=".html")  # type: ignore[no-untyped-call]
     # The first of these that an output has is shown.
     exporter.register_filter("filter_data_type", _shown_types)
     exporter.register_filter("prose", prose_html)

@@ -128,10 +128,17 @@ def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Pa
 
     try:
         execute_notebook(
-            str(notebook.path), str(part), dict(parameters), kernel_name="python3", progress_bar=False, start_timeout=60,
-            execution_timeout=timeout, record_timing=False, resources={"metadata": {"path": str(root)}},
+            str(notebook.path),
+            str(part),
+            dict(parameters),
+            kernel_name="python3",
+            progress_bar=False,
+            start_timeout=60,
+            execution_timeout=timeout,
+            record_timing=False,
+            resources={"metadata": {"path": str(root)}},
             config=Config({"KernelManager": {"transport_encryption": "auto"}}),
-        )  # fmt: skip
+        )
     except PapermillExecutionError as error:
         return f"{error.ename} in cell {error.exec_count}: {_first_line(error.evalue)}"
     except CellTimeoutError:

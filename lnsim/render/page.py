@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lnsim.study.catalog import Model, Study
+    from lnsim.study.catalog import Study
 
 __all__ = ["PAGE_MIME", "THUMBNAIL_MIME", "Page"]
 
@@ -71,14 +71,6 @@ class Page:
 
         loaded = load_study(study)
         return cls(number, loaded, source, _settings(loaded, number, given))
-
-    def model(self, key: str) -> Model:
-        """The study's entry for a model key; StudyError names the keys there are."""
-        for model in self.study.models:
-            if model.key == key:
-                return model
-        keys = ", ".join(model.key for model in self.study.models)
-        raise StudyError(f"Study '{self.study.name}' has no model '{key}'; its models are {keys}.")
 
     def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
@@ -182,7 +174,7 @@ class Page:
         """Where everything came from: every model that was loaded, the seed, the versions, the command."""
         rows: list[tuple[str, str]] = []
         for key, vectors in self._used.items():
-            rows += origins.model_rows(self.model(key).label, vectors)
+            rows += origins.model_rows(self.study.model(key).label, vectors)
         if seed is not None:
             rows.append(("Seed", f"{seed}" + (f"; {n_permutations:,} permutations" if n_permutations else "")))
         rows.append(("Versions", ", ".join(f"{name} {number}" for name, number in origins.versions().items())))

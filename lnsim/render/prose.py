@@ -23,14 +23,22 @@ from lnsim.errors import NotebookError
 
 __all__ = ["clean_html", "code_html", "prose_html", "slug"]
 
-_FORMULA_ERRORS = tuple(kind for kind in vars(formula_errors).values() if isinstance(kind, type))
+_FORMULA_ERRORS: tuple[type[Exception], ...] = tuple(
+    kind for kind in vars(formula_errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
+)
 
 _TAGS = frozenset(
-    "a b blockquote br caption code col colgroup dd del div dl dt em figcaption figure h3 h4 hr i img li ol p pre "
-    "small span strong sub sup table tbody td tfoot th thead tr ul".split()
+    {
+        *("a", "b", "br", "code", "dd", "del", "div", "dl", "dt", "em", "figcaption", "figure", "h3", "h4", "hr", "i"),
+        *("img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "sup", "ul", "blockquote"),
+        *("caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr"),
+    }
 )
 _ATTRIBUTES = frozenset(
-    "class id alt role tabindex scope colspan rowspan aria-label aria-labelledby aria-hidden title".split()
+    {
+        *("class", "id", "alt", "role", "tabindex", "title", "scope", "colspan", "rowspan"),
+        *("aria-label", "aria-labelledby", "aria-hidden"),
+    }
 )
 _STYLE = re.compile(r"<style\b.*?</style>", re.DOTALL | re.IGNORECASE)
 _PICTURE = re.compile(r"data:image/(svg\+xml|png|gif|jpeg);base64,[A-Za-z0-9+/=]+")

@@ -36,10 +36,13 @@ def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
     """A figure as ``svg`` or ``png`` bytes, without date; `description` says what it was made from."""
     import matplotlib as mpl
 
+    from lnsim.render.plots.style import style
+
     metadata: dict[str, str | None] = {"Description": description} if description else {}
     metadata |= {"Date": None} if kind == "svg" else {"Software": None}
     buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "lnsim", "savefig.facecolor": "white"}):
+    # Fonts are chosen when a figure is drawn, that is here.
+    with mpl.rc_context(style):
         figure.savefig(buffer, format=kind, dpi=_DPI, metadata=metadata)
     return buffer.getvalue()
 

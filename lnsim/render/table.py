@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
 from lnsim.render.markup import inline
+from lnsim.render.words import rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ def cell_text(value: Any, spec: str = ".3f") -> str:
     if isinstance(number, int):
         return f"{number:,}".replace("-", "−")
     if isinstance(number, float):
-        return _float_text(number, spec)
+        return "undefined" if math.isnan(number) else rounded(number, spec)
     return str(value)
 
 
@@ -84,14 +85,6 @@ def table(
         f'<table class="dataframe"><caption id="{escape(caption_id)}">{words}</caption>\n'
         f"<thead>{_head(shown)}</thead>\n<tbody>\n{_body(shown, gap_before)}</tbody></table></div>"
     )
-
-
-def _float_text(number: float, spec: str) -> str:
-    if math.isnan(number):
-        return "undefined"
-    text = format(number, spec)
-    # A rounded zero must not look like a negative number.
-    return text.lstrip("-") if not any(digit in "123456789" for digit in text) else text.replace("-", "−")
 
 
 def _texts(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:

@@ -1,0 +1,179 @@
+"""This module measures how one layer does as a baseline for the others of the same model.
+
+Every table has one row a role and layer, so that figures and prose take their numbers from the same place. For two
+vectors with the shares c = mean / rms and the Pearson correlation r,
+``cos = c_a c_b + r sqrt(1 - c_a^2) sqrt(1 - c_b^2)``: the mean term plus the pattern term.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.errors import ComparisonError
+from lnsim.measure.metrics import cosine_terms, pairwise
+from lnsim.measure.nulls import permute_coordinates, pvalue
+
+__all__ = ["baseline_terms", "each_layer", "layer_values", "role_summary", "shuffled_bands", "shuffled_summary"]
+
+_BAND = (2.5, 97.5)
+"""Percentiles between which 95 % of the shuffles lie."""
+
+
+def role_summary(vectors: NormVectors, roles: Sequence[str], baseline_layer: int) -> pd.DataFrame:
+    """What was read of each role, and how its baseline layer differs from the others; one row a role."""
+    rows: dict[str, dict[str, Any]] = {}
+    for role in roles:
+        one = vectors[role]
+        share, own = _shares(one.scale), one.row(baseline_layer)
+        others = np.delete(share, own)
+        rows[role] = {
+            "tensors": _pattern(one.names),
+            "layers": len(one.layers),
+            "channels": one.hidden_size,
+            "norm_type": one.norm_type,
+            "mean_over_rms_baseline": share[own],
+            "mean_over_rms_others_min": others.min(),
+            "mean_over_rms_others_max": others.max(),
+            "negative_share_baseline": float((one.scale[own] < 0).mean()),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
+
+
+def layer_values(vectors: NormVectors, roles: Sequence[str], layers: Iterable[int]) -> pd.DataFrame:
+    """Values of γ: one row a channel, columns (role, layer); a layer that a role lacks is left out."""
+    wanted = list(layers)
+    columns = {
+        (role, layer): vectors[role].scale[vectors[role].row(layer)].astype(np.float64)
+        for role in roles
+        for layer in wanted
+        if layer in vectors[role].layers
+    }
+    return pd.DataFrame(columns).rename_axis("channel")
+
+
+def baseline_terms(vectors: NormVectors, roles: Sequence[str], baseline_layer: int) -> pd.DataFrame:
+    """The baseline layer against every other layer.
+
+    Returns:
+        Columns ``model``, ``role``, ``layer``, ``cosine``, ``mean_term``, ``pattern_term``, ``r``, ``share`` (mean/rms
+        of that layer), ``bound`` (the largest cosine that these two means allow) and ``cosine_elsewhere`` (mean cosine
+        of that layer with all layers but the baseline).
+    """
+    return pd.concat([_terms(vectors, role, baseline_layer) for role in roles], ignore_index=True)
+
+
+def each_layer(vectors: NormVectors, roles: Sequence[str], baseline_layer: int) -> pd.DataFrame:
+    """Every layer in turn as the baseline: columns ``model``, ``role``, ``layer``, ``cosine_mean``, ``is_baseline``.
+
+    ``cosine_mean`` is the mean cosine with all other layers of the same role.
+    """
+    frames = []
+    for role in roles:
+        one = vectors[role]
+        means = _mean_with_others(pairwise(one.scale, one.scale, "cosine"))
+        frame = {"role": role, "layer": one.layers, "cosine_mean": means, "is_baseline": one.layers == baseline_layer}
+        frames.append(pd.DataFrame({"model": vectors.source, **frame}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def shuffled_bands(
+    vectors: NormVectors, roles: Sequence[str], baseline_layer: int, n_permutations: int, seed: int
+) -> pd.DataFrame:
+    """Cosines beside what the baseline layer gives with its channels shuffled.
+
+    Returns:
+        The columns of ``baseline_terms`` and ``null_low``, ``null_high``: the ends of the middle 95 % of the shuffles.
+    """
+    frames = []
+    for role in roles:
+        terms = _terms(vectors, role, baseline_layer)
+        null = _null(vectors[role], baseline_layer, n_permutations, seed)
+        spread = (terms["bound"] - terms["mean_term"]).to_numpy()
+        low, high = np.percentile(terms["mean_term"].to_numpy() + null * spread, _BAND, axis=0)
+        frames.append(terms.assign(null_low=low, null_high=high))
+    return pd.concat(frames, ignore_index=True)
+
+
+def shuffled_summary(
+    vectors: NormVectors, roles: Sequence[str], baseline_layer: int, n_permutations: int, seed: int
+) -> pd.DataFrame:
+    """The same null in numbers, one row a role; p two-sided for the mean r, one-sided for the largest ``|r|``.
+
+    One permutation is shared by all layers, so that layers which resemble each other are not counted as independent.
+    """
+    bands = shuffled_bands(vectors, roles, baseline_layer, n_permutations, seed)
+    rows = {}
+    for role in roles:
+        own = bands[bands["role"] == role]
+        null = _null(vectors[role], baseline_layer, n_permutations, seed)
+        mean = pvalue(float(own["r"].mean()), null.mean(axis=1))
+        largest = pvalue(float(own["r"].abs().max()), np.abs(null).max(axis=1), "greater")
+        rows[role] = {
+            "layers": len(own),
+            "inside_band": int(own["cosine"].between(own["null_low"], own["null_high"]).sum()),
+            "cosine_mean": own["cosine"].mean(),
+            "r_mean": mean.statistic,
+            "null_std": mean.null_std,
+            "p_r_mean": mean.pvalue,
+            "r_largest": largest.statistic,
+            "p_r_largest": largest.pvalue,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
+
+
+def _terms(vectors: NormVectors, role: str, baseline_layer: int) -> pd.DataFrame:
+    one = vectors[role]
+    own = one.row(baseline_layer)
+    if len(one.layers) < 3:
+        raise ComparisonError(
+            f"Comparing layer {baseline_layer} of '{vectors.source}' with the others: role '{role}' has only "
+            f"{len(one.layers)} layers; at least 3 are needed."
+        )
+    others = np.delete(np.arange(len(one.layers)), own)
+    terms = cosine_terms(one.scale[[own]], one.scale[others])
+    shares = _shares(one.scale)
+    elsewhere = _mean_with_others(pairwise(one.scale[others], one.scale[others], "cosine"))
+    spread = np.sqrt(1 - shares[own] ** 2) * np.sqrt(1 - shares[others] ** 2)
+    return pd.DataFrame(
+        {
+            "model": vectors.source,
+            "role": role,
+            "layer": one.layers[others],
+            "cosine": terms.cosine[0],
+            "mean_term": terms.mean_term[0],
+            "pattern_term": terms.pattern_term[0],
+            "r": terms.r[0],
+            "share": shares[others],
+            "bound": terms.mean_term[0] + spread,
+            "cosine_elsewhere": elsewhere,
+        }
+    )
+
+
+def _null(one: RoleVectors, baseline_layer: int, n_permutations: int, seed: int) -> npt.NDArray[np.float64]:
+    own = one.row(baseline_layer)
+    return permute_coordinates(one.scale[own], np.delete(one.scale, own, axis=0), n_permutations, seed)
+
+
+def _mean_with_others(square: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Row means of a matrix without its diagonal."""
+    return np.asarray((square.sum(axis=1) - np.diag(square)) / (len(square) - 1))
+
+
+def _shares(scale: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Mean over root mean square of each row."""
+    wide = scale.astype(np.float64)
+    return np.asarray(wide.mean(axis=1) / np.sqrt(np.mean(np.square(wide), axis=1)))
+
+
+def _pattern(names: Sequence[str]) -> str:
+    """The tensor names of one role as one name, with the layer number as a star."""
+    patterns = {re.sub(r"(?<=\.)\d+(?=\.)", "*", name) for name in names}
+    return ", ".join(sorted(patterns))

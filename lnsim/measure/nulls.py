@@ -1,0 +1,121 @@
+"""This module makes null distributions: what a measure gives when the thing it looks for is not there.
+
+A null says what it breaks. ``permute_coordinates`` shuffles the channels of one vector: its mean, its spread and the
+set of its values stay, and so does everything about the other vectors; only which value belongs to which channel is
+lost. A cosine that stays high under it was never a sign of a common pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.errors import ComparisonError
+
+__all__ = ["NullResult", "permute_coordinates", "pvalue"]
+
+Floats = npt.NDArray[np.float64]
+
+_BATCH = 1_000
+"""Permutations made at a time: 1,000 of 8,192 channels take 64 MB."""
+
+_ALTERNATIVES = ("two-sided", "greater")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NullResult:
+    """A statistic beside its null distribution.
+
+    Args:
+        statistic: the value measured.
+        pvalue: (1 + hits) / (1 + n), so never 0.
+        null_distribution: the statistic of each permutation, shape ``(n_permutations,)``.
+        alternative: ``two-sided`` (hits by absolute value) or ``greater``.
+    """
+
+    statistic: float
+    pvalue: float
+    null_distribution: Floats
+    alternative: str
+
+    @property
+    def null_mean(self) -> float:
+        """Mean of the null distribution."""
+        return float(self.null_distribution.mean())
+
+    @property
+    def null_std(self) -> float:
+        """Standard deviation of the null distribution, ddof 0."""
+        return float(self.null_distribution.std())
+
+
+def pvalue(statistic: float, null_distribution: npt.ArrayLike, alternative: str = "two-sided") -> NullResult:
+    """Judge a statistic against its null distribution: p = (1 + hits) / (1 + n).
+
+    A hit is a permutation whose statistic is at least as large, by absolute value where two-sided (Phipson and Smyth
+    2010: the true order counts as one of the permutations).
+
+    Raises:
+        ComparisonError: when the null is empty or undefined somewhere, or the alternative is unknown.
+    """
+    null = np.asarray(null_distribution, dtype=np.float64)
+    if not null.size or not np.isfinite(null).all() or not np.isfinite(statistic):
+        raise ComparisonError(
+            f"Judging the statistic {statistic:g} against {null.size} permutations: all must be there and defined."
+        )
+    if alternative not in _ALTERNATIVES:
+        raise ComparisonError(f"'{alternative}' is no alternative; known are {' and '.join(_ALTERNATIVES)}.")
+    # Sums in another order may differ in the last bits; a permutation that ties with the true order is a hit.
+    slack = 1e-12 * max(1.0, abs(statistic))
+    hits = np.abs(null) >= abs(statistic) - slack if alternative == "two-sided" else null >= statistic - slack
+    return NullResult(float(statistic), float((1 + hits.sum()) / (1 + null.size)), null, alternative)
+
+
+def permute_coordinates(vector: npt.ArrayLike, others: npt.ArrayLike, n_permutations: int, seed: int) -> Floats:
+    """Pearson correlations of a vector, its channels shuffled, with other vectors.
+
+    Breaks: which value of `vector` belongs to which channel. Keeps: its mean, spread and values; all of `others`, and
+    how they resemble each other, since one permutation is shared by all of them.
+
+    Args:
+        vector: shape ``(hidden_size,)``.
+        others: shape ``(n_layers, hidden_size)``.
+        n_permutations: how many, at least 1.
+        seed: of the generator; the same seed gives the same permutations.
+
+    Returns:
+        Correlations, shape ``(n_permutations, n_layers)``, float64.
+
+    Raises:
+        ComparisonError: when shapes do not fit, there is nothing to permute, or a vector is constant, so that its
+            correlation is undefined.
+    """
+    one, many = np.asarray(vector, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    if one.ndim != 1 or many.ndim != 2 or many.shape[1] != one.size or not many.size:
+        raise ComparisonError(
+            f"Shuffling channels: expected a vector (hidden_size,) and others (n_layers, hidden_size); got {one.shape} "
+            f"and {many.shape}."
+        )
+    if n_permutations < 1:
+        raise ComparisonError(f"Shuffling channels {n_permutations} times: expected at least 1 permutation.")
+    unit, units = _unit(one[np.newaxis])[0], _unit(many)
+    generator = np.random.default_rng(seed)
+    batches = []
+    for start in range(0, n_permutations, _BATCH):
+        size = min(_BATCH, n_permutations - start)
+        shuffled = generator.permuted(np.broadcast_to(unit, (size, unit.size)), axis=1)
+        batches.append(shuffled @ units.T)
+    return np.concatenate(batches)
+
+
+def _unit(rows: Floats) -> Floats:
+    """Rows without their mean, of length 1."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    if constant := np.flatnonzero(lengths[:, 0] <= 1e-12 * np.linalg.norm(rows, axis=1)).tolist():
+        raise ComparisonError(
+            f"Shuffling channels: row {constant[0]} is constant, so no correlation with it is defined."
+        )
+    return np.asarray(centred / lengths)
