@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.header import Header, TensorInfo
+from lnsim.checkpoint.local import LocalCheckpoint
 from lnsim.checkpoint.ranges import tensor_range
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, locate, no_progress
@@ -65,6 +66,13 @@ class Reading:
             requests=opened.traffic.requests,
             bytes_received=opened.traffic.bytes_received,
         )
+
+    @property
+    def extract_path(self) -> Path | None:
+        """The file that was read, where that is an extract already."""
+        if not _is_extract(self.opened) or not isinstance(self.opened, LocalCheckpoint):
+            return None
+        return self.opened.folder / next(iter(self.opened.headers))
 
     def write(self, folder: Path, name: str | None = None) -> Path:
         """Write the tensors as an extract into a folder, and return its path.
@@ -126,7 +134,9 @@ def read_norms(
     """
     role_map = map_checkpoint(opened, model_type)
     wanted = None if roles is None else tuple(roles)
-    selection = select(role_map, wanted, everything=everything or _holds_other(opened), where=opened.where)
+    selection = select(
+        role_map, wanted, everything=everything or (wanted is None and _is_extract(opened)), where=opened.where
+    )
     if not selection.tensors:
         raise RoleError(
             f"Reading {opened.where}: none of its norms has a role in the main tower; --all reads the rest."
@@ -174,9 +184,9 @@ def _roles_read(opened: Checkpoint) -> list[str] | None:
     return None
 
 
-def _holds_other(opened: Checkpoint) -> bool:
-    """Whether it is an extract that was made with norms beyond the default; then the default is all it holds."""
-    return any("/" in key and not key.startswith("mtp/") for key in _roles_read(opened) or ())
+def _is_extract(opened: Checkpoint) -> bool:
+    """Whether someone chose these norms already; then all that was chosen is the default."""
+    return any(read_provenance(header) is not None for header in opened.headers.values())
 
 
 def _without_unread(selection: Selection, opened: Checkpoint) -> Selection:

@@ -1,0 +1,152 @@
+"""This module describes a checkpoint from its headers alone: family, towers, norms by role, dtypes, shards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lnsim.checkpoint.header import TensorInfo
+from lnsim.checkpoint.opening import open_checkpoint
+from lnsim.checkpoint.reading import map_checkpoint, tensor_infos
+from lnsim.checkpoint.roles import RoleMap
+from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
+from lnsim.errors import RoleError
+
+__all__ = ["Inspection", "RoleSummary", "inspect"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSummary:
+    """What the headers say of one role.
+
+    Args:
+        n_layers: norms with this role.
+        hidden_size: channels, the largest where layers differ.
+        dtype: stored dtype, several joined by ``+``.
+        norm_type: ``rmsnorm`` or ``layernorm``.
+        bias: whether the norms have one.
+        example: tensor name of the first.
+    """
+
+    n_layers: int
+    hidden_size: int
+    dtype: str
+    norm_type: str
+    bias: bool
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A checkpoint as its headers show it; sizes in bytes.
+
+    Args:
+        source: what was asked for.
+        where: ``repo@commit`` or the path.
+        repo_id: the Hub's name, or None.
+        revision: revision asked for, or None.
+        commit: commit read, or None.
+        family: table that gave the roles, or None where no table fits; ``problem`` says why.
+        model_type: the config's, or an empty text.
+        norm_type: of the main tower's block norms.
+        main_tower: the tower that roles without a prefix belong to.
+        n_layers: blocks by tower.
+        roles: by role key; ``other`` counts the norms without a role.
+        missing_layers: by role key, layers that the config promises and the headers lack.
+        dtypes: tensors by stored dtype.
+        shards: file size by shard.
+        n_tensors: tensors of all shards.
+        notes: sentences for the reader.
+        problem: why no role could be given, or None.
+        requests: requests made.
+        bytes_received: bytes of bodies received.
+    """
+
+    source: str
+    where: str
+    repo_id: str | None
+    revision: str | None
+    commit: str | None
+    family: str | None
+    model_type: str
+    norm_type: str | None
+    main_tower: str | None
+    n_layers: Mapping[str, int]
+    roles: Mapping[str, RoleSummary]
+    missing_layers: Mapping[str, tuple[int, ...]]
+    dtypes: Mapping[str, int]
+    shards: Mapping[str, int]
+    n_tensors: int
+    notes: tuple[str, ...]
+    problem: str | None
+    requests: int
+    bytes_received: int
+
+
+def inspect(
+    source: str, revision: str | None = None, *, model_type: str | None = None, progress: Progress = no_progress
+) -> Inspection:
+    """Describe what a SOURCE names; an unknown family is described too, with the reason that it has no roles.
+
+    Raises:
+        LnsimError: when the checkpoint cannot be opened.
+    """
+    opened = open_checkpoint(source, revision, progress=progress)
+    infos = tensor_infos(opened)
+    try:
+        role_map, problem = map_checkpoint(opened, model_type), None
+    except RoleError as error:
+        role_map, problem = None, str(error)
+    return _describe(opened, infos, role_map, problem)
+
+
+def _describe(
+    opened: Checkpoint, infos: Mapping[str, TensorInfo], role_map: RoleMap | None, problem: str | None
+) -> Inspection:
+    declared = str((opened.config or {}).get("model_type", ""))
+    return Inspection(
+        source=opened.source,
+        where=opened.where,
+        repo_id=opened.repo_id,
+        revision=opened.revision,
+        commit=opened.commit,
+        family=role_map.family if role_map else None,
+        model_type=role_map.model_type if role_map else declared,
+        norm_type=role_map.norm_type if role_map else None,
+        main_tower=role_map.main_tower if role_map else None,
+        n_layers=dict(role_map.n_layers) if role_map else {},
+        roles=_summaries(role_map, infos) if role_map else {},
+        missing_layers=dict(role_map.missing_layers) if role_map else {},
+        dtypes=dict(Counter(info.dtype for info in infos.values()).most_common()),
+        shards={name: header.file_size for name, header in opened.headers.items()},
+        n_tensors=len(infos),
+        notes=(*opened.notes, *(role_map.notes if role_map else ())),
+        problem=problem,
+        requests=opened.traffic.requests,
+        bytes_received=opened.traffic.bytes_received,
+    )
+
+
+def _summaries(role_map: RoleMap, infos: Mapping[str, TensorInfo]) -> dict[str, RoleSummary]:
+    groups: dict[str, list[str]] = {}
+    biased: set[str] = set()
+    types: dict[str, str] = {}
+    for tensor in role_map.tensors:
+        key = role_map.key(tensor)
+        if tensor.kind == "weight":
+            groups.setdefault(key, []).append(tensor.name)
+            types.setdefault(key, tensor.norm_type)
+        else:
+            biased.add(key)
+    return {
+        key: RoleSummary(
+            n_layers=len(names),
+            hidden_size=max((infos[name].shape[-1] if infos[name].shape else 1) for name in names),
+            dtype="+".join(sorted({infos[name].dtype for name in names})),
+            norm_type=types[key],
+            bias=key in biased,
+            example=names[0],
+        )
+        for key, names in groups.items()
+    }

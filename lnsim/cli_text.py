@@ -1,0 +1,152 @@
+"""This module words what the command line prints: records for machines, aligned tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lnsim.checkpoint.inspection import Inspection
+from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
+
+__all__ = ["aligned", "extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
+
+_LLAMA_SPELLING = {role: name for name, role in LLAMA_NAMES.items()}
+
+
+def extract_record(found: NormVectors) -> dict[str, Any]:
+    """What ``extract --json`` prints for one source."""
+    return {
+        "source": found.source,
+        "repo_id": found.provenance.get("repo_id"),
+        "commit": found.commit,
+        "model_type": found.model_type,
+        "norm_type": found.norm_type,
+        "n_vectors": found.n_vectors,
+        "roles": {key: [len(vectors.layers), vectors.hidden_size] for key, vectors in found.roles.items()},
+        "missing_layers": {key: list(layers) for key, layers in found.missing_layers.items()},
+        "notes": list(found.notes),
+        "requests": found.requests,
+        "bytes_received": found.bytes_received,
+        "seconds": round(found.seconds, 3),
+        "path": None if found.path is None else str(found.path),
+    }
+
+
+def extract_text(found: NormVectors) -> str:
+    """What ``extract`` prints for a person."""
+    rows = [
+        (key, _LLAMA_SPELLING.get(key, ""), len(vectors.layers), vectors.hidden_size, vectors.norm_type)
+        for key, vectors in found.roles.items()
+    ]
+    lines = [
+        f"{found.source}{'@' + found.commit if found.commit else ''}  {found.model_type}, {found.n_vectors} vectors",
+        aligned(("role", "Llama name", "layers", "channels", "norm"), rows),
+        *_gaps(found.missing_layers),
+        *(f"note: {note}" for note in found.notes),
+        f"{found.requests} requests, {found.bytes_received:,} bytes, {found.seconds:.2f} s -> {found.path}",
+    ]
+    return _printable("\n".join(lines))
+
+
+def inspection_text(found: Inspection) -> str:
+    """What ``inspect`` prints for a person."""
+    facts = [
+        ("checkpoint", found.where if found.commit is None else f"{found.repo_id or found.source}@{found.commit}"),
+        ("family", f"{found.family or 'unknown'} (model type {found.model_type or 'not told'})"),
+        ("blocks", ", ".join(f"{tower} {count}" for tower, count in found.n_layers.items()) or "not known"),
+        ("norm type", found.norm_type or "not known"),
+        ("tensors", f"{found.n_tensors:,}: " + ", ".join(f"{n:,} {dtype}" for dtype, n in found.dtypes.items())),
+        ("files", f"{len(found.shards)}, {sum(found.shards.values()):,} bytes"),
+        ("read for this", f"{found.requests} requests, {found.bytes_received:,} bytes"),
+    ]
+    rows = [
+        (key, _LLAMA_SPELLING.get(key, ""), role.n_layers, role.hidden_size, role.dtype, role.norm_type, role.example)
+        for key, role in found.roles.items()
+    ]
+    lines = [f"{name:<14} {value}" for name, value in facts]
+    if rows:
+        lines += ["", aligned(("role", "Llama name", "norms", "channels", "dtype", "norm", "first tensor"), rows)]
+    lines += [*_gaps(found.missing_layers), *(f"note: {note}" for note in found.notes)]
+    if found.problem:
+        lines.append(f"no roles: {found.problem}")
+    return _printable("\n".join(lines))
+
+
+def listing() -> dict[str, Any]:
+    """Studies and stored models, as ``list --json`` prints them.
+
+    Raises:
+        LnsimError: when a study file or a stored extract is damaged.
+    """
+    from lnsim.checkpoint.inspection import inspect
+    from lnsim.paths import project_root, stored_models
+    from lnsim.study.catalog import list_studies, load_study
+
+    studies = [load_study(name) for name in list_studies()]
+    models = []
+    for name, path in stored_models().items():
+        found = inspect(str(path))
+        models.append(
+            {
+                "name": name,
+                "repo_id": found.repo_id,
+                "commit": found.commit,
+                "model_type": found.model_type,
+                "roles": {key: [role.n_layers, role.hidden_size] for key, role in found.roles.items()},
+                "path": path.relative_to(project_root()).as_posix(),
+            }
+        )
+    return {
+        "studies": [
+            {"name": study.name, "title": study.title, "models": len(study.models), "sources": list(study.sources)}
+            for study in studies
+        ],
+        "models": models,
+    }
+
+
+def listing_text(found: Mapping[str, Any]) -> str:
+    """The listing for a person."""
+    studies = [(s["name"], s["models"], " ".join(s["sources"]), s["title"]) for s in found["studies"]]
+    models = [
+        (m["name"], m["repo_id"] or "", (m["commit"] or "none recorded")[:14], m["model_type"], _widths(m["roles"]))
+        for m in found["models"]
+    ]
+    return _printable(
+        aligned(("study", "models", "sources", "title"), studies)
+        + "\n\n"
+        + aligned(("stored model", "repo id", "commit", "family", "norms"), models)
+    )
+
+
+def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A plain table: text to the left, numbers to the right.
+
+    >>> print(aligned(("role", "layers"), [("final", 1), ("pre_mlp", 30)]))
+    role     layers
+    final         1
+    pre_mlp      30
+    """
+    table = [list(header), *(list(row) for row in rows)]
+    numeric = [all(isinstance(row[i], int) for row in table[1:]) and len(table) > 1 for i in range(len(header))]
+    widths = [max(len(str(row[i])) for row in table) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            f"{row[i]!s:>{width}}" if right else f"{row[i]!s:<{width}}"
+            for i, (width, right) in enumerate(zip(widths, numeric, strict=True))
+        ).rstrip()
+        for row in table
+    )
+
+
+def _gaps(missing: Mapping[str, Sequence[int]]) -> list[str]:
+    return [f"missing: {key} in layers {', '.join(str(layer) for layer in layers)}" for key, layers in missing.items()]
+
+
+def _widths(roles: Mapping[str, Sequence[int]]) -> str:
+    return f"{sum(n for n, _ in roles.values())} of {max((width for _, width in roles.values()), default=0)} channels"
+
+
+def _printable(text: str) -> str:
+    """Text from a repo must not steer the terminal: control characters are shown, not sent."""
+    return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,44 @@
+"""Fixtures for all tests: no network, no user's cache, and a Hub that runs on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from hub_stand_in import HubStandIn
+
+
+@pytest.fixture
+def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., HubStandIn]]:
+    """Start stand-ins for the Hub; the client library is pointed at the newest, with an empty cache and no token."""
+    from huggingface_hub import close_session, constants
+
+    started: list[HubStandIn] = []
+
+    def start(**options: object) -> HubStandIn:
+        hub = HubStandIn(**options).__enter__()  # type: ignore[arg-type]
+        started.append(hub)
+        monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        return hub
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    yield start
+    close_session()
+    for hub in started:
+        hub.__exit__()
+
+
+@pytest.fixture
+def hub(make_hub: Callable[..., HubStandIn]) -> HubStandIn:
+    """A stand-in for the Hub without faults."""
+    return make_hub()

@@ -1,0 +1,399 @@
+"""A stand-in for the Hub on this machine: an API origin that redirects to a second origin, which serves ranges.
+
+Both are real HTTP/1.1 servers on port 0. Files may be virtual, so that a repo of 200 GB costs nothing. Every request is
+recorded, and misbehaviour is switched on for the paths that a test names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import re
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LATER_COMMIT = "fedcba9876543210fedcba9876543210fedcba98"
+
+
+@dataclass(frozen=True)
+class VirtualFile:
+    """A file of which only the bytes asked for are ever made."""
+
+    size: int
+    read: Callable[[int, int], bytes]
+
+
+def real_file(content: bytes) -> VirtualFile:
+    """A file that is all there."""
+    return VirtualFile(len(content), lambda start, stop: content[start:stop])
+
+
+@dataclass
+class Repo:
+    """One repo: files by commit, commits by branch."""
+
+    files: dict[str, dict[str, VirtualFile]]
+    refs: dict[str, str]
+    gated: bool = False
+    moves_to: str | None = None  # main moves there once its commit has been asked for
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came in, and what went out."""
+
+    origin: str
+    path: str
+    range: str | None
+    authorization: str | None
+    status: int
+    client: tuple[str, int]
+
+
+@dataclass
+class Fault:
+    """Misbehaviour of the requests whose path matches; ``times`` of them, then all is well."""
+
+    pattern: str
+    kind: str
+    times: int = 1_000_000
+    headers: Mapping[str, str] = field(default_factory=dict)
+    skip: int = 0
+    _used: int = 0
+
+    def takes(self, path: str) -> bool:
+        """Whether this request is one of them."""
+        if not re.search(self.pattern, path):
+            return False
+        self._used += 1
+        return self.skip < self._used <= self.skip + self.times
+
+
+class HubStandIn:
+    """Two servers and what they hold; use it as a context."""
+
+    def __init__(self, latency: float = 0.0, offers_one_call: bool = True, signature_uses: int = 1_000_000) -> None:
+        self.latency = latency
+        self.offers_one_call = offers_one_call
+        self.signature_uses = signature_uses
+        self.repos: dict[str, Repo] = {}
+        self.faults: list[Fault] = []
+        self.requests: list[Request] = []
+        self._lock = threading.Lock()
+        self._signatures: dict[str, int] = {}
+        self._numbers = itertools.count()
+        self._hub = self._server("hub", self._answer_hub)
+        self._cdn = self._server("cdn", self._answer_cdn)
+
+    def __enter__(self) -> HubStandIn:
+        for server in (self._hub, self._cdn):
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in (self._hub, self._cdn):
+            server.shutdown()
+            server.server_close()
+
+    @property
+    def endpoint(self) -> str:
+        """Address of the API origin, for HF_ENDPOINT."""
+        return f"http://127.0.0.1:{self._hub.server_address[1]}"
+
+    @property
+    def cdn(self) -> str:
+        """Address of the second origin."""
+        return f"http://127.0.0.1:{self._cdn.server_address[1]}"
+
+    def add(
+        self,
+        repo_id: str,
+        files: Mapping[str, bytes | VirtualFile],
+        *,
+        commit: str = COMMIT,
+        branch: str = "main",
+        gated: bool = False,
+    ) -> Repo:
+        """Put a commit of a repo at the head of a branch."""
+        held = {name: real_file(content) if isinstance(content, bytes) else content for name, content in files.items()}
+        repo = self.repos.setdefault(repo_id, Repo({}, {}))
+        repo.files[commit] = held
+        repo.refs[branch] = commit
+        repo.gated = gated
+        return repo
+
+    def paths(self, origin: str | None = None) -> list[str]:
+        """Paths asked for, in the order of the answers."""
+        return [request.path for request in self.requests if origin in (None, request.origin)]
+
+    def connections(self, origin: str) -> int:
+        """Connections that were opened to an origin."""
+        return len({request.client for request in self.requests if request.origin == origin})
+
+    def _server(self, origin: str, answer: Callable[[_Handler], None]) -> ThreadingHTTPServer:
+        handler = type("Handler", (_Handler,), {"stand_in": self, "origin": origin, "answer": staticmethod(answer)})
+        server = _Server(("127.0.0.1", 0), handler)
+        server.daemon_threads = True
+        return server
+
+    def _record(self, request: Request) -> None:
+        with self._lock:
+            self.requests.append(request)
+
+    def _fault(self, path: str) -> Fault | None:
+        with self._lock:
+            return next((fault for fault in self.faults if fault.takes(path)), None)
+
+    def _answer_hub(self, handler: _Handler) -> None:
+        path = unquote(urlsplit(handler.path).path)
+        if match := re.fullmatch(r"/api/models/(.+)/safetensors-metadata/(.+)", path):
+            self._answer_one_call(handler, match[1])
+        elif match := re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+))?", path):
+            self._answer_info(handler, match[1], match[2] or "main")
+        elif match := re.fullmatch(r"/(.+?)/resolve/([^/]+)/(.+)", path):
+            self._answer_resolve(handler, *match.groups())
+        else:
+            handler.send(404, b"no such page")
+
+    def _commit(self, handler: _Handler, repo_id: str, revision: str) -> str | None:
+        repo = self.repos.get(repo_id)
+        if repo is None:
+            handler.send(401, b'{"error":"Invalid username or password."}', {"X-Error-Code": "RepoNotFound"})
+            return None
+        commit = repo.refs.get(revision, revision)
+        if commit not in repo.files:
+            handler.send(404, b'{"error":"Invalid rev id"}', {"X-Error-Code": "RevisionNotFound"})
+            return None
+        return commit
+
+    def _answer_info(self, handler: _Handler, repo_id: str, revision: str) -> None:
+        commit = self._commit(handler, repo_id, revision)
+        if commit is None:
+            return
+        repo = self.repos[repo_id]
+        siblings = [{"rfilename": name} for name in repo.files[commit]]
+        handler.send_json(
+            {"id": repo_id, "sha": commit, "gated": "auto" if repo.gated else False, "siblings": siblings}
+        )
+        if repo.moves_to is not None:
+            repo.refs["main"] = repo.moves_to
+
+    def _answer_one_call(self, handler: _Handler, repo_id: str) -> None:
+        commit = self._commit(handler, repo_id, "main")
+        if commit is None:
+            return
+        if not self.offers_one_call:
+            handler.send(404, b"", {"X-Error-Code": "EntryNotFound"})
+            return
+        files = self.repos[repo_id].files[commit]
+        headers = {
+            name: json.loads(_header_text(file)) for name, file in files.items() if name.endswith(".safetensors")
+        }
+        handler.send_json({"index": {"metadata": {}}, "headers": headers})
+
+    def _answer_resolve(self, handler: _Handler, repo_id: str, revision: str, name: str) -> None:
+        commit = self._commit(handler, repo_id, revision)
+        if commit is None:
+            return
+        repo = self.repos[repo_id]
+        file = repo.files[commit].get(name)
+        if repo.gated and handler.headers.get("Authorization") != "Bearer hf_good":
+            handler.send(403 if handler.headers.get("Authorization") else 401, b"{}", {"X-Error-Code": "GatedRepo"})
+        elif file is None:
+            handler.send(404, b'{"error":"Entry not found"}', {"X-Error-Code": "EntryNotFound"})
+        elif name.endswith(".safetensors"):
+            signature = f"s{next(self._numbers)}"
+            target = f"{self.cdn}/{repo_id}/{commit}/{name}?X-Signature={signature}"
+            handler.send(302, b"Found", {"Location": target, "X-Linked-Size": str(file.size), "X-Repo-Commit": commit})
+        else:
+            handler.send_file(file)
+
+    def _answer_cdn(self, handler: _Handler) -> None:
+        parts = urlsplit(handler.path)
+        owner, name, commit, file_name = unquote(parts.path).lstrip("/").split("/", 3)
+        signature = parse_qs(parts.query).get("X-Signature", [""])[0]
+        with self._lock:
+            self._signatures[signature] = self._signatures.get(signature, 0) + 1
+            used = self._signatures[signature]
+        if not signature or used > self.signature_uses:
+            handler.send(403, b"<Error>Request has expired</Error>")
+            return
+        handler.send_file(self.repos[f"{owner}/{name}"].files[commit][file_name])
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up early is what the tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    stand_in: HubStandIn
+    origin: str
+    answer: Callable[[_Handler], None]
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet; the requests are recorded."""
+
+    def do_GET(self) -> None:
+        self.sent_status = 0
+        if self.stand_in.latency:
+            time.sleep(self.stand_in.latency)
+        fault = self.stand_in._fault(self.path)
+        try:
+            if fault is None:
+                self.answer(self)
+            else:
+                getattr(self, f"fault_{fault.kind}")(fault)
+        finally:
+            self.stand_in._record(
+                Request(
+                    self.origin,
+                    self.path,
+                    self.headers.get("Range"),
+                    self.headers.get("Authorization"),
+                    self.sent_status,
+                    self.client_address[:2],
+                )
+            )
+
+    def send(
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, length: int | None = None
+    ) -> None:
+        self.sent_status = status
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def send_json(self, content: Any) -> None:
+        body = json.dumps(content, ensure_ascii=False).encode()
+        if "gzip" in self.headers.get("Accept-Encoding", ""):
+            self.send(200, gzip.compress(body, 6), {"Content-Encoding": "gzip", "Content-Type": "application/json"})
+        else:
+            self.send(200, body, {"Content-Type": "application/json"})
+
+    def span(self, size: int) -> tuple[int, int] | None:
+        match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
+        return (int(match[1]), min(int(match[2]) + 1, size)) if match else None
+
+    def send_file(self, file: VirtualFile) -> None:
+        span = self.span(file.size)
+        if span is None:
+            self.send(200, file.read(0, file.size))
+        elif span[0] >= file.size:
+            self.send(416, b"", {"Content-Range": f"bytes */{file.size}"})
+        else:
+            start, stop = span
+            self.send(206, file.read(start, stop), {"Content-Range": f"bytes {start}-{stop - 1}/{file.size}"})
+
+    def target(self) -> VirtualFile:
+        owner, name, commit, file_name = unquote(urlsplit(self.path).path).lstrip("/").split("/", 3)
+        return self.stand_in.repos[f"{owner}/{name}"].files[commit][file_name]
+
+    # Faults: each does one thing wrong.
+
+    def fault_status(self, fault: Fault) -> None:
+        headers = dict(fault.headers)
+        self.send(int(headers.pop("status")), b"{}", headers)
+
+    def fault_ignore_range(self, fault: Fault) -> None:
+        """200 with a body that would never end."""
+        self.sent_status = 200
+        self.send_response(200)
+        self.send_header("Content-Length", str(10**12))
+        self.end_headers()
+        for _ in range(10_000):
+            self.wfile.write(b"\0" * 65_536)
+
+    def fault_short_body(self, fault: Fault) -> None:
+        """A 206 that promises all its bytes and hangs up after half of them."""
+        start, stop = self.span(self.target().size) or (0, 1)
+        body = self.target().read(start, stop)
+        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
+        self.send(206, body[: len(body) // 2], headers, length=len(body))
+        self.close_connection = True
+
+    def fault_short_range(self, fault: Fault) -> None:
+        """A 206 that honestly holds fewer bytes than asked for."""
+        start, stop = self.span(self.target().size) or (0, 2)
+        stop = start + max(1, (stop - start) // 2)
+        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
+        self.send(206, self.target().read(start, stop), headers)
+
+    def fault_wrong_content_range(self, fault: Fault) -> None:
+        """The bytes of another place."""
+        start, stop = self.span(self.target().size) or (0, 1)
+        headers = {"Content-Range": f"bytes {start + 1}-{stop}/{self.target().size}"}
+        self.send(206, self.target().read(start, stop), headers)
+
+    def fault_no_content_range(self, fault: Fault) -> None:
+        start, stop = self.span(self.target().size) or (0, 1)
+        self.send(206, self.target().read(start, stop))
+
+    def fault_html(self, fault: Fault) -> None:
+        self.send(200, b"<html>Please log in to the network</html>", {"Content-Type": "text/html"})
+
+    def fault_reset(self, fault: Fault) -> None:
+        """A TCP reset instead of an answer."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
+    def fault_stall(self, fault: Fault) -> None:
+        """Some bytes, then silence until the client gives up."""
+        start, stop = self.span(self.target().size) or (0, 1)
+        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
+        self.send(206, b"\0", headers, length=stop - start)
+        time.sleep(float(dict(fault.headers).get("seconds", "1")))
+        self.close_connection = True
+
+
+def _header_text(file: VirtualFile) -> bytes:
+    length = int.from_bytes(file.read(0, 8), "little")
+    return file.read(8, 8 + length)
+
+
+def virtual_shard(
+    entries: Iterable[tuple[str, str, tuple[int, ...], int]], content: Callable[[str, int], bytes]
+) -> VirtualFile:
+    """A shard of any size: (name, dtype, shape, bytes) for each tensor, and bytes made when a norm is read.
+
+    Matrices read as zeros; ``content`` makes the bytes of a one-dimensional tensor.
+    """
+    table: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    places: list[tuple[int, int, str]] = []
+    position = 0
+    for name, dtype, shape, n_bytes in entries:
+        table[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [position, position + n_bytes]}
+        if len(shape) == 1:
+            places.append((position, position + n_bytes, name))
+        position += n_bytes
+    raw = json.dumps(table, separators=(",", ":")).encode()
+    raw += b" " * (-len(raw) % 8)
+    head = len(raw).to_bytes(8, "little") + raw
+
+    def read(start: int, stop: int) -> bytes:
+        data = bytearray(stop - start)
+        for first, last, piece in ((0, len(head), head), *((a + len(head), b + len(head), n) for a, b, n in places)):
+            low, high = max(start, first), min(stop, last)
+            if low < high:
+                source = piece if isinstance(piece, bytes) else content(piece, last - first)
+                data[low - start : high - start] = source[low - first : high - first]
+        return bytes(data)
+
+    return VirtualFile(len(head) + position, read)
