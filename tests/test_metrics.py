@@ -1,0 +1,350 @@
+"""Metrics against scipy and a naive loop, and what they do where a value is not defined."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from lnsim.errors import ComparisonError
+from lnsim.measure.metrics import METRICS, cosine_terms, pairwise, row_statistics, undefined_reasons
+
+Row = npt.NDArray[np.float64]
+
+
+def gammas(n_layers: int, hidden_size: int = 96, seed: int = 0) -> npt.NDArray[np.float32]:
+    """Vectors as norms have them: a mean, a spread around it, a few extreme channels."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0.2, 2.0, (n_layers, 1)) + 0.1 * rng.standard_normal((n_layers, hidden_size))
+    rows[:, :3] *= 4
+    return rows.astype(np.float32)
+
+
+def cv(x: Row) -> float:
+    return float(x.std() / abs(x.mean()))
+
+
+NAIVE: dict[str, Callable[[Row, Row], float]] = {
+    "cosine": lambda x, y: x @ y / math.sqrt((x @ x) * (y @ y)),
+    "pearson": lambda x, y: stats.pearsonr(x, y).statistic,
+    "spearman": lambda x, y: stats.spearmanr(x, y).statistic,
+    "l2": lambda x, y: math.dist(x, y),
+    "rel_l2": lambda x, y: math.dist(x, y) / math.hypot(*x),
+    "rel_l2_b": lambda x, y: math.dist(x, y) / math.hypot(*y),
+    "rel_l2_symmetric": lambda x, y: 2 * math.dist(x, y) / (math.hypot(*x) + math.hypot(*y)),
+    "mean_abs_diff": lambda x, y: sum(abs(p - q) for p, q in zip(x, y, strict=True)) / len(x),
+    "p99_abs_diff": lambda x, y: float(np.quantile(np.abs(x - y), 0.99)),
+    "max_abs_diff": lambda x, y: max(abs(p - q) for p, q in zip(x, y, strict=True)),
+    "cv_diff": lambda x, y: abs(cv(x) - cv(y)),
+    "changed_ratio": lambda x, y: sum(p != q for p, q in zip(x, y, strict=True)) / len(x),
+}
+SYMMETRIC = [name for name in METRICS if name not in ("rel_l2", "rel_l2_b")]
+ZERO_FOR_EQUALS = [name for name in METRICS if name not in ("cosine", "pearson", "spearman")]
+
+
+def test_every_metric_has_a_naive_twin_here() -> None:
+    assert set(NAIVE) == set(METRICS)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_matrix_holds_what_a_naive_loop_over_float64_gives(metric: str) -> None:
+    a, b = gammas(4), gammas(3, seed=1)
+    b[0] = a[1]
+    expected = [[NAIVE[metric](x, y) for y in b.astype(float)] for x in a.astype(float)]
+    found = pairwise(a, b, metric)
+    assert found.shape == (4, 3)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "pearson", "spearman"])
+def test_a_vector_is_within_one_ulp_of_one_to_itself(metric: str) -> None:
+    a = gammas(40, 1000)
+    assert np.abs(np.diag(pairwise(a, a.copy(), metric)) - 1).max() <= np.spacing(1.0)
+
+
+@pytest.mark.parametrize("metric", ZERO_FOR_EQUALS)
+def test_a_difference_of_equal_vectors_is_exactly_zero(metric: str) -> None:
+    a = gammas(5)
+    assert (np.diag(pairwise(a, a.copy(), metric)) == 0).all()
+
+
+@pytest.mark.parametrize("metric", SYMMETRIC)
+def test_swapping_the_arguments_transposes_the_matrix(metric: str) -> None:
+    a, b = gammas(4), gammas(3, seed=1)
+    np.testing.assert_allclose(pairwise(a, b, metric), pairwise(b, a, metric).T, rtol=1e-14)
+
+
+def test_rel_l2_divides_by_its_first_argument_and_rel_l2_b_by_its_second() -> None:
+    short, long = [[3.0, 4.0]], [[6.0, 8.0]]
+    assert pairwise(short, long, "rel_l2") == 1.0
+    assert pairwise(long, short, "rel_l2") == 0.5
+    assert pairwise(short, long, "rel_l2_b") == 0.5
+    assert pairwise(short, long, "rel_l2_symmetric") == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "pearson", "spearman", "cv_diff"])
+def test_scale_does_not_matter_to_scale_free_metrics(metric: str) -> None:
+    a, b = gammas(3).astype(float), gammas(3, seed=1).astype(float)
+    np.testing.assert_allclose(pairwise(1e-30 * a, 1e30 * b, metric), pairwise(a, b, metric), rtol=1e-12, atol=1e-15)
+
+
+def test_a_shift_leaves_pearson_and_moves_cosine() -> None:
+    a, b = gammas(2).astype(float), gammas(2, seed=1).astype(float)
+    np.testing.assert_allclose(pairwise(a + 7, b, "pearson"), pairwise(a, b, "pearson"), atol=1e-13)
+    assert (np.abs(pairwise(a + 7, b, "cosine") - pairwise(a, b, "cosine")) > 0.01).all()
+
+
+def test_the_opposite_vector_has_cosine_minus_one() -> None:
+    a = gammas(3)
+    assert (np.diag(pairwise(a, -a, "cosine")) == -1).all()
+    assert (np.diag(pairwise(a, -a, "pearson")) == -1).all()
+
+
+def test_a_tiny_change_still_shows_in_pearson() -> None:
+    a = gammas(1, 4096).astype(float)
+    centred = a - a.mean()
+    noise = np.random.default_rng(3).standard_normal(a.shape)
+    noise -= noise.mean() + centred * ((noise * centred).sum() / (centred**2).sum())
+    tilt = 1e-7 * math.sqrt((centred**2).sum() / (noise**2).sum())
+    gap = 1 - pairwise(a, a + tilt * noise, "pearson")[0, 0]
+    assert gap == pytest.approx(0.5e-14, rel=0.05)  # 1 - cos of a small angle is half its square
+
+
+def test_spearman_shares_ranks_between_ties() -> None:
+    a, b = np.array([[1.0, 2, 2, 3, 3, 3, -0.0]]), np.array([[0.0, 5, 1, 1, 2, 2, 0.0]])
+    assert pairwise(a, b, "spearman")[0, 0] == pytest.approx(stats.spearmanr(a[0], b[0]).statistic, abs=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+@pytest.mark.parametrize("metric", [name for name in METRICS if name != "changed_ratio"])
+def test_a_narrow_dtype_counts_as_its_exact_values_in_float64(dtype: type, metric: str) -> None:
+    a, b = gammas(3).astype(dtype), gammas(3, seed=1).astype(dtype)
+    np.testing.assert_array_equal(pairwise(a, b, metric), pairwise(a.astype(np.float64), b.astype(np.float64), metric))
+
+
+def test_sums_do_not_run_in_float32() -> None:
+    a = np.full((1, 100_000), 0.1, dtype=np.float32)
+    b = a + np.float32(1e-3)
+    expected = abs(float(b[0, 0]) - float(a[0, 0]))
+    assert pairwise(a, b, "mean_abs_diff")[0, 0] == pytest.approx(expected, rel=1e-13)
+
+
+def test_changed_ratio_compares_bits_and_not_values() -> None:
+    a = np.array([[0.0, np.nan, 1.0, 2.0]], dtype=np.float32)
+    b = np.array([[-0.0, np.nan, 1.0, 2.5]], dtype=np.float32)
+    assert pairwise(a, b, "changed_ratio") == 0.5  # -0.0 has other bits, the same NaN has not
+    b.view(np.uint32)[0, 1] += 1
+    assert pairwise(a, b, "changed_ratio") == 0.75
+
+
+def test_changed_ratio_sees_one_ulp_of_bfloat16() -> None:
+    a = np.linspace(0.5, 2, 64).astype(ml_dtypes.bfloat16)[None, :]
+    b = a.copy()
+    b.view(np.uint16)[0, 10:26] += 1
+    assert pairwise(a, b, "changed_ratio") == 0.25
+
+
+def test_changed_ratio_reads_a_view_that_is_not_contiguous() -> None:
+    a = gammas(3)
+    assert (np.diag(pairwise(a[:, ::2], a[:, ::2].copy(), "changed_ratio")) == 0).all()
+
+
+def test_changed_ratio_refuses_two_dtypes() -> None:
+    a = gammas(2)
+    with pytest.raises(ComparisonError, match=r"a has dtype float32 and b float16\. Bits compare only within one"):
+        pairwise(a, a.astype(np.float16), "changed_ratio")
+
+
+@pytest.mark.parametrize("value", [0.1, 1.0, -3.7, 0.0])
+@pytest.mark.parametrize("metric", ["pearson", "spearman"])
+def test_a_constant_vector_has_no_correlation_and_the_reason_is_told(metric: str, value: float) -> None:
+    a, b = gammas(3), gammas(2, seed=1)
+    a[1] = value
+    found = pairwise(a, b, metric)
+    assert np.isnan(found[1]).all()
+    assert np.isfinite(found[[0, 2]]).all()
+    assert undefined_reasons(a, b, metric) == ("Row 1 of a is constant: it has no spread to correlate.",)
+
+
+def test_a_constant_vector_has_a_cosine() -> None:
+    a, b = np.full((1, 4), 0.1), np.array([[1.0, 2, 3, 4]])
+    assert pairwise(a, b, "cosine")[0, 0] == pytest.approx(10 / math.sqrt(4 * 30))
+    assert undefined_reasons(a, b, "cosine") == ()
+
+
+@pytest.mark.parametrize(("metric", "sides"), [("cosine", "ab"), ("rel_l2", "a"), ("rel_l2_b", "b")])
+def test_an_all_zero_vector_is_undefined_where_it_is_divided_by(metric: str, sides: str) -> None:
+    a, b = gammas(2), gammas(3, seed=1)
+    a[0], b[2] = 0, 0
+    found = pairwise(a, b, metric)
+    assert np.isnan(found[0, :2]).all() == ("a" in sides)
+    assert np.isnan(found[1, 2]) == ("b" in sides)
+    assert np.isfinite(found[1, :2]).all()
+    rows = {"a": "Row 0 of a", "b": "Row 2 of b"}
+    expected = [f"{rows[side]} is all zeros: it has no direction and no length to divide by." for side in sides]
+    assert list(undefined_reasons(a, b, metric)) == expected
+
+
+def test_the_symmetric_form_is_undefined_only_between_two_zero_vectors() -> None:
+    a, b = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(pairwise(a, b, "rel_l2_symmetric"), [[np.nan, 2.0], [2.0, 0.0]])
+    assert undefined_reasons(a, b, "rel_l2_symmetric") == (
+        "Row 0 of a and row 0 of b are all zeros: their lengths add up to nothing to divide by.",
+    )
+    assert undefined_reasons(a[1:], b, "rel_l2_symmetric") == ()
+
+
+def test_cv_diff_is_refused_where_the_mean_is_near_zero() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 400)), 1 + 0.1 * rng.standard_normal((2, 400))
+    a[1] += 1  # the mean is 20 standard errors from zero
+    found = pairwise(a, b, "cv_diff")
+    assert np.isnan(found[0]).all()
+    assert np.isfinite(found[1]).all()
+    (reason,) = undefined_reasons(a, b, "cv_diff")
+    assert reason.startswith("Row 0 of a has a mean within 5 standard errors of zero: its coefficient of variation")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
+@pytest.mark.parametrize("metric", [name for name in METRICS if name != "changed_ratio"])
+def test_a_broken_row_is_nan_with_its_reason_and_leaves_the_others_alone(metric: str, bad: float) -> None:
+    a, b = gammas(3).astype(float), gammas(2, seed=1).astype(float)
+    before = pairwise(a, b, metric)
+    a[1, 5] = bad
+    found = pairwise(a, b, metric)
+    assert np.isnan(found[1]).all()
+    np.testing.assert_array_equal(found[[0, 2]], before[[0, 2]])
+    assert undefined_reasons(a, b, metric) == (
+        "Row 1 of a holds a value that is not finite or beyond 1e+150: nothing can be measured on it.",
+    )
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_different_hidden_sizes_are_refused_with_both_shapes(metric: str) -> None:
+    with pytest.raises(ComparisonError, match=r"a of shape \(2, 96\) with b of shape \(3, 64\).*96 and 64 differ"):
+        pairwise(gammas(2), gammas(3, 64), metric)
+
+
+@pytest.mark.parametrize("shape", [(5,), (0, 5), (5, 0), (1, 2, 3), ()])
+def test_anything_but_a_matrix_is_refused_with_its_shape(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ComparisonError, match=r"b has shape .*expected \(n_layers, hidden_size\)"):
+        pairwise(np.ones((2, 5)), np.ones(shape), "cosine")
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.bool_, np.str_, object])
+def test_anything_but_real_numbers_is_refused(dtype: type) -> None:
+    with pytest.raises(ComparisonError, match=r"a has dtype .*, expected real numbers"):
+        pairwise(np.ones((2, 3)).astype(dtype), np.ones((2, 3)), "cosine")
+
+
+def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ComparisonError, match="no metric 'cosin'; the known ones are cosine, pearson, spearman"):
+        pairwise(gammas(1), gammas(1), "cosin")
+    with pytest.raises(ComparisonError, match="no metric 'cosin'"):
+        undefined_reasons(gammas(1), gammas(1), "cosin")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_inputs_are_left_as_they_were(metric: str) -> None:
+    a, b = gammas(3).astype(float), gammas(3, seed=1).astype(float)
+    kept = a.copy(), b.copy()
+    pairwise(a, b, metric)
+    np.testing.assert_array_equal(a, kept[0])
+    np.testing.assert_array_equal(b, kept[1])
+
+
+VALUES = st.floats(-1e6, 1e6, width=32)
+PAIRS = st.integers(1, 12).flatmap(
+    lambda width: st.tuples(
+        arrays(np.float32, st.tuples(st.integers(1, 4), st.just(width)), elements=VALUES),
+        arrays(np.float32, st.tuples(st.integers(1, 4), st.just(width)), elements=VALUES),
+    )
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(PAIRS)
+def test_every_metric_stays_in_its_range_and_nan_always_has_a_reason(
+    pair: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+) -> None:
+    a, b = pair
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for metric in METRICS:
+            found, reasons = pairwise(a, b, metric), undefined_reasons(a, b, metric)
+            assert found.shape == (len(a), len(b))
+            assert np.isnan(found).any() == bool(reasons)
+            low, high = (-1, 1) if metric in ("cosine", "pearson", "spearman") else (0, np.inf)
+            assert ((found >= low) & (found <= high))[~np.isnan(found)].all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(PAIRS)
+def test_pearson_is_the_cosine_of_the_centred_vectors(
+    pair: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+) -> None:
+    a, b = (rows.astype(np.float64) for rows in pair)
+    centred = pairwise(a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True), "cosine")
+    found = pairwise(a, b, "pearson")
+    wide = (np.ptp(a, axis=1) > 1e-3)[:, None] & (np.ptp(b, axis=1) > 1e-3)[None, :]
+    np.testing.assert_allclose(found[wide], centred[wide], atol=1e-6)
+
+
+def test_the_two_terms_add_up_to_the_cosine() -> None:
+    terms = cosine_terms(gammas(6), gammas(4, seed=1))
+    assert terms.cosine.shape == terms.mean_term.shape == (6, 4)
+    np.testing.assert_allclose(terms.mean_term + terms.pattern_term, terms.cosine, atol=1e-14)
+    np.testing.assert_array_equal(terms.r, pairwise(gammas(6), gammas(4, seed=1), "pearson"))
+    assert terms.residual < 1e-14
+
+
+def test_a_small_spread_alone_makes_the_cosine_of_strangers_high() -> None:
+    rng = np.random.default_rng(0)
+    a, b = 1 + 0.1 * rng.standard_normal((2, 1, 4096))
+    terms = cosine_terms(a, b)
+    assert terms.cosine[0, 0] == pytest.approx(1 / 1.01, abs=1e-3)  # c^2 = 1 / (1 + 0.1^2)
+    assert abs(terms.pattern_term[0, 0]) < 0.001
+    assert abs(terms.r[0, 0]) < 5 / math.sqrt(4096)
+
+
+def test_a_constant_vector_has_no_pattern_term_and_a_zero_vector_no_terms() -> None:
+    terms = cosine_terms(np.array([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), np.array([[1.0, 2.0, 3.0]]))
+    assert terms.pattern_term[0, 0] == 0
+    assert np.isnan(terms.r[0, 0])
+    assert terms.mean_term[0, 0] == pytest.approx(terms.cosine[0, 0])
+    assert np.isnan([terms.cosine[1, 0], terms.mean_term[1, 0], terms.pattern_term[1, 0]]).all()
+
+
+def test_the_terms_refuse_different_hidden_sizes() -> None:
+    with pytest.raises(ComparisonError, match="hidden sizes 96 and 64 differ"):
+        cosine_terms(gammas(2), gammas(2, 64))
+
+
+def test_row_statistics_are_numpys_in_float64() -> None:
+    rows = gammas(5)
+    wide, found = rows.astype(np.float64), row_statistics(rows)
+    np.testing.assert_allclose(found.mean, wide.mean(axis=1), rtol=1e-14)
+    np.testing.assert_allclose(found.std, wide.std(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(found.norm, np.linalg.norm(wide, axis=1), rtol=1e-14)
+    np.testing.assert_array_equal(found.min, wide.min(axis=1))
+    np.testing.assert_array_equal(found.max, wide.max(axis=1))
+    np.testing.assert_allclose(found.share, wide.mean(axis=1) / np.sqrt((wide**2).mean(axis=1)), rtol=1e-14)
+
+
+def test_row_statistics_of_odd_rows_are_told_apart() -> None:
+    found = row_statistics(np.array([[0.1] * 7, [0.0] * 7, [np.nan] + [1.0] * 6]))
+    assert found.std[0] == 0
+    assert found.share[0] == 1
+    assert found.norm[1] == 0
+    assert np.isnan(found.share[1])
+    assert np.isnan([found.mean[2], found.std[2], found.norm[2], found.min[2], found.max[2], found.share[2]]).all()

@@ -1,0 +1,116 @@
+"""The project's folders, and stored models by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lnsim.errors import SourceError
+from lnsim.paths import find_stored, project_root, stored_models, studies_dir, vectors_dir
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder with stored extracts, found through LNSIM_HOME."""
+    (tmp_path / "data" / "studies").mkdir(parents=True)
+    for name in ("small/alpha-1", "small/Beta", "other/gamma", "owner--model-7b@0123456789ab", "small/.hidden"):
+        path = tmp_path / "data" / "vectors" / f"{name}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "data" / "vectors" / "small" / "alpha-1.safetensors.part").touch()
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_environment_variable_comes_first(home: Path) -> None:
+    assert project_root() == home.resolve()
+    assert studies_dir() == home.resolve() / "data" / "studies"
+    assert vectors_dir() == home.resolve() / "data" / "vectors"
+
+
+def test_an_environment_variable_that_names_another_folder_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(SourceError, match=r"LNSIM_HOME is '.*nowhere', which has no data/studies"):
+        project_root()
+
+
+def test_the_nearest_folder_above_the_working_directory_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data" / "studies").mkdir(parents=True)
+    deep = tmp_path / "notebooks" / "drafts"
+    deep.mkdir(parents=True)
+    monkeypatch.delenv("LNSIM_HOME", raising=False)
+    monkeypatch.chdir(deep)
+    assert project_root() == tmp_path
+
+
+def test_no_project_folder_at_all_is_an_error_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LNSIM_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lnsim.paths.__file__", str(tmp_path / "lib" / "lnsim" / "paths.py"))
+    with pytest.raises(SourceError, match=r"has data/studies\. Start lnsim inside a clone of the project"):
+        project_root()
+
+
+@pytest.mark.usefixtures("home")
+def test_stored_models_go_by_their_file_name_without_hidden_and_unfinished_files() -> None:
+    assert list(stored_models()) == ["Beta", "alpha-1", "gamma", "owner--model-7b@0123456789ab"]
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("alpha-1", "alpha-1"),
+        ("ALPHA-1", "alpha-1"),
+        ("beta", "Beta"),
+        ("owner/model-7b", "owner--model-7b@0123456789ab"),
+        ("Owner/Model-7B", "owner--model-7b@0123456789ab"),
+        ("owner/model-7b@0123456789abcdef", "owner--model-7b@0123456789ab"),
+        ("owner--model-7b@0123456789ab", "owner--model-7b@0123456789ab"),
+    ],
+)
+def test_a_stored_model_is_found_by_name_or_repo_whatever_its_capitals(name: str, file: str) -> None:
+    assert find_stored(name).name == f"{file}.safetensors"
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("name", ["owner/model-7b@fedcba987654", "owner/model", "alpha", "", "@"])
+def test_another_name_is_not_found(name: str) -> None:
+    with pytest.raises(SourceError, match=f"There is no stored model '{name}' among the 4 in data/vectors"):
+        find_stored(name)
+
+
+@pytest.mark.usefixtures("home")
+def test_an_unknown_name_is_answered_with_near_ones() -> None:
+    with pytest.raises(SourceError, match=r"no stored model 'alpha_1'.*Did you mean 'alpha-1'\?"):
+        find_stored("alpha_1")
+    with pytest.raises(SourceError, match="'lnsim list' names them all"):
+        find_stored("zzzzzz")
+
+
+def test_two_files_of_one_name_stay_apart_by_their_folders(home: Path) -> None:
+    (home / "data" / "vectors" / "other" / "alpha-1.safetensors").touch()
+    assert "small/alpha-1" in stored_models()
+    assert find_stored("other/alpha-1") == home.resolve() / "data" / "vectors" / "other" / "alpha-1.safetensors"
+    with pytest.raises(SourceError, match="'alpha-1' could be any of the stored models 'other/alpha-1', 'small/alpha"):
+        find_stored("alpha-1")
+
+
+def test_two_commits_of_one_repo_must_be_told_apart(home: Path) -> None:
+    (home / "data" / "vectors" / "owner--model-7b@ba9876543210.safetensors").touch()
+    with pytest.raises(SourceError, match=r"'owner/model-7b' could be any of .*@0123456789ab.*@ba9876543210"):
+        find_stored("owner/model-7b")
+
+
+def test_a_project_without_vectors_says_how_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data" / "studies").mkdir(parents=True)
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    with pytest.raises(SourceError, match=r"data/vectors holds none\. 'lnsim extract' writes one"):
+        find_stored("anything")
