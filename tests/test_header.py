@@ -1,0 +1,276 @@
+"""Headers: every case of the format, and agreement with the official parser."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors_bytes import file_bytes, header_bytes
+
+from lnsim import HeaderError, parse_header
+from lnsim.checkpoint.header import DTYPE_BITS, MAX_HEADER_BYTES, Header, TensorInfo, header_stop
+
+ONE = '"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+
+
+def entry(name: str, shape: list[int], offsets: list[int], dtype: str = "F32") -> str:
+    return f'"{name}":{{"dtype":"{dtype}","shape":{json.dumps(shape)},"data_offsets":{json.dumps(offsets)}}}'
+
+
+def official_accepts(data: bytes) -> bool:
+    try:
+        safetensors.deserialize(data)
+    except safetensors.SafetensorError:
+        return False
+    return True
+
+
+def ours(data: bytes) -> Header | None:
+    try:
+        return parse_header(data, file_size=len(data))
+    except HeaderError:
+        return None
+
+
+# Cases that both parsers judge alike: (header text, bytes behind it).
+VALID = {
+    "no tensors": ("{}", 0),
+    "one tensor": (f"{{{ONE}}}", 4),
+    "padded with spaces": (f"{{{ONE}}}   ", 4),
+    "padded with a newline": (f"{{{ONE}}}\n", 4),
+    "leading white space": (f" \t{{{ONE}}}", 4),
+    "metadata": (f'{{"__metadata__":{{"format":"pt"}},{ONE}}}', 4),
+    "null metadata": (f'{{"__metadata__":null,{ONE}}}', 4),
+    "metadata key twice": (f'{{"__metadata__":{{"x":"1","x":"2"}},{ONE}}}', 4),
+    "empty name": (f"{{{ONE.replace('a', '', 1)}}}", 4),
+    "scalar": ("{" + entry("a", [], [0, 4]) + "}", 4),
+    "empty tensor": ("{" + entry("a", [0, 7], [0, 0]) + "}", 0),
+    "empty tensor between two": (
+        "{" + ",".join([entry("c", [1], [4, 8]), entry("b", [0], [4, 4]), entry("a", [1], [0, 4])]) + "}",
+        8,
+    ),
+    "unaligned and unordered": ("{" + entry("b", [1], [1, 5]) + "," + entry("a", [1], [0, 1], "U8") + "}", 5),
+    "unknown inner key": ('{"a":{"dtype":"F32","new":{"x":[1.5,-0]},"shape":[1],"data_offsets":[0,4]}}', 4),
+    "unknown inner key nested 125 deep": (
+        '{"a":{"dtype":"F32","x":' + "[" * 125 + "]" * 125 + ',"shape":[1],"data_offsets":[0,4]}}',
+        4,
+    ),
+    "entry as a list": ('{"a":["F32",[1],[0,4]]}', 4),
+    "escaped name": ('{"\\u0061\\ud83d\\ude00":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4),
+    "huge but empty": ("{" + entry("a", [0, 2**64 - 1, 2**64 - 1], [0, 0]) + "}", 0),
+    "half-byte dtype in whole bytes": ("{" + entry("a", [2], [0, 1], "F4") + "}", 1),
+}
+INVALID = {
+    "empty header": ("", 0, "JSON was expected"),
+    "not UTF-8": (b'{"\xff":1}', 0, "UTF-8 was expected, but byte 10"),
+    "byte order mark": (b"\xef\xbb\xbf{}", 0, "JSON was expected"),
+    "not JSON": ("{nope}", 0, "JSON was expected"),
+    "trailing zero byte": ("{}\0", 0, "JSON was expected"),
+    "trailing comma": (f"{{{ONE},}}", 4, "JSON was expected"),
+    "a list": ("[]", 0, "a JSON object was expected, found list"),
+    "NaN": ('{"a":{"dtype":"F32","x":NaN,"shape":[1],"data_offsets":[0,4]}}', 4, "NaN is not JSON"),
+    "number out of range": ('{"a":{"dtype":"F32","x":1e999,"shape":[1],"data_offsets":[0,4]}}', 4, "out of range"),
+    "integer out of range": (
+        '{"a":{"dtype":"F32","x":' + "9" * 400 + ',"shape":[1],"data_offsets":[0,4]}}',
+        4,
+        "out of range",
+    ),
+    "integer of 5000 digits": (
+        '{"a":{"dtype":"F32","x":' + "9" * 5000 + ',"shape":[1],"data_offsets":[0,4]}}',
+        4,
+        "JSON was expected",
+    ),
+    "half a surrogate pair": ('{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "surrogate"),
+    "control character": (f"{{{ONE.replace('a', chr(10), 1)}}}", 4, "JSON was expected"),
+    "nested 126 deep": (
+        '{"a":{"dtype":"F32","x":' + "[" * 126 + "]" * 126 + ',"shape":[1],"data_offsets":[0,4]}}',
+        4,
+        "'x' is nested too deeply",
+    ),
+    "nested 100,000 deep": ('{"a":' + "[" * 100_000, 0, "nested too deeply"),
+    "metadata twice": ('{"__metadata__":{},"__metadata__":{}}', 0, "'__metadata__' stands there twice"),
+    "metadata of numbers": ('{"__metadata__":{"x":1}}', 0, "must map strings to strings"),
+    "entry is a number": ('{"a":1}', 0, "an object with dtype, shape, data_offsets was expected"),
+    "no shape": ('{"a":{"dtype":"F32","data_offsets":[0,4]}}', 4, "tensor 'a': shape missing"),
+    "field twice": ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "'dtype' stands"),
+    "unknown dtype": ("{" + entry("a", [1], [0, 4], "F31") + "}", 4, "dtype must be one of .*; found 'F31'"),
+    "dtype null": ('{"a":{"dtype":null,"shape":[1],"data_offsets":[0,4]}}', 4, "dtype must be one of"),
+    "negative size": ("{" + entry("a", [-1], [0, 4]) + "}", 4, "shape must list whole numbers"),
+    "minus zero": ('{"a":{"dtype":"F32","shape":[-0],"data_offsets":[0,0]}}', 0, "shape must list whole numbers"),
+    "float size": ('{"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}}', 4, "shape must list whole numbers"),
+    "boolean size": ('{"a":{"dtype":"F32","shape":[true],"data_offsets":[0,4]}}', 4, "shape must list whole numbers"),
+    "size over 64 bits": ("{" + entry("a", [2**64, 0], [0, 0]) + "}", 0, "shape must list whole numbers"),
+    "three offsets": ("{" + entry("a", [1], [0, 4, 4]) + "}", 4, "data_offsets must be two whole numbers"),
+    "offsets reversed": ("{" + entry("a", [1], [4, 0]) + "}", 4, r"data offsets must ascend; found \[4, 0\]"),
+    "too few bytes": ("{" + entry("a", [2], [0, 4]) + "}", 4, r"shape \[2\] of F32 needs 8 bytes, .* hold 4"),
+    "half a byte": ("{" + entry("a", [1], [0, 1], "F4") + "}", 1, "4 bits of F4 do not fill whole bytes"),
+    "product overflows": ("{" + entry("a", [2**63, 2, 0], [0, 0]) + "}", 0, "overflows 64 bits"),
+    "overlap": (
+        "{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [2, 6]) + "}",
+        6,
+        "at byte 4 .* at 2: an overlap",
+    ),
+    "hole": ("{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [8, 12]) + "}", 12, "at byte 4 .* at 8: a hole"),
+    "hole at the start": ("{" + entry("a", [1], [4, 8]) + "}", 8, "at byte 0 .* at 4: a hole"),
+    "bytes behind the last tensor": (f"{{{ONE}}}", 5, f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 15}"),
+    "file cut short": (f"{{{ONE}}}", 3, f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 13}"),
+    "empty tensor inside another": (
+        "{" + entry("a", [2], [0, 8]) + "," + entry("b", [0], [4, 4]) + "}",
+        8,
+        "an overlap",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "n_bytes"), VALID.values(), ids=VALID)
+def test_a_valid_file_is_accepted_by_both_parsers_with_the_same_tensors(text: str, n_bytes: int) -> None:
+    data = header_bytes(text) + b"\0" * n_bytes
+    header = parse_header(data, file_size=len(data))
+    official = {name: (tensor["dtype"], tuple(tensor["shape"])) for name, tensor in safetensors.deserialize(data)}
+    assert {name: (info.dtype, info.shape) for name, info in header.tensors.items()} == official
+    assert header.file_size == len(data)
+
+
+@pytest.mark.parametrize(("text", "n_bytes", "message"), INVALID.values(), ids=INVALID)
+def test_an_invalid_file_is_refused_by_both_parsers_and_ours_says_why(
+    text: str | bytes, n_bytes: int, message: str
+) -> None:
+    data = header_bytes(text) + b"\0" * n_bytes
+    assert not official_accepts(data)
+    with pytest.raises(HeaderError, match=message):
+        parse_header(data, file_size=len(data), where="a/b@c/model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the length field needs 8 bytes, the file has 0"),
+        (b"\0" * 7, "the length field needs 8 bytes, the file has 7"),
+        ((2**63).to_bytes(8, "little"), f"at most {MAX_HEADER_BYTES} bytes was expected, found {2**63}"),
+        (header_bytes("{}", 100_000_001), "at most 100000000 bytes was expected, found 100000001"),
+        (header_bytes("{}", 3), "3 bytes, which is past the end of a 10-byte file"),
+    ],
+)
+def test_a_wrong_length_field_is_refused_by_both_parsers(data: bytes, message: str) -> None:
+    assert not official_accepts(data)
+    with pytest.raises(HeaderError, match=message):
+        parse_header(data, file_size=len(data))
+
+
+def test_a_tensor_name_that_comes_twice_is_refused_though_the_official_parser_takes_the_last() -> None:
+    data = header_bytes(f"{{{ONE},{ONE}}}") + b"\0" * 4
+    assert official_accepts(data)
+    with pytest.raises(HeaderError, match="tensor 'a' stands there twice; its bytes would be ambiguous"):
+        parse_header(data, file_size=len(data))
+
+
+def test_the_message_names_the_file() -> None:
+    with pytest.raises(HeaderError, match=r"^Reading the header of a/b@c/m\.safetensors: the length field needs"):
+        parse_header(b"", where="a/b@c/m.safetensors")
+
+
+def test_a_hostile_name_is_shortened_and_escaped_in_messages() -> None:
+    with pytest.raises(HeaderError) as caught:
+        parse_header(header_bytes(json.dumps({"\x1b[31m" + "x" * 10_000: 1})))
+    assert len(str(caught.value)) < 400
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", DTYPE_BITS)
+def test_each_dtype_has_the_size_that_the_official_parser_gives_it(dtype: str) -> None:
+    n_bytes = 8 * DTYPE_BITS[dtype] // 8
+    data = header_bytes("{" + entry("a", [8], [0, n_bytes], dtype) + "}") + b"\0" * n_bytes
+    assert official_accepts(data)
+    assert ours(data) is not None
+
+
+def test_without_a_file_size_only_the_header_is_needed() -> None:
+    data = file_bytes({"w": np.zeros(100, np.float32)})
+    stop = header_stop(data)
+    assert parse_header(data[:stop]).file_size == len(data)
+    with pytest.raises(HeaderError, match=rf"ends at byte {stop}, but only {stop - 1} bytes"):
+        parse_header(data[: stop - 1])
+
+
+def test_more_bytes_than_the_tensors_need_are_refused_even_without_a_file_size() -> None:
+    data = file_bytes({"w": np.zeros(2, np.float32)})
+    with pytest.raises(HeaderError, match=f"end at byte {len(data)}, but {len(data) + 1} bytes were given"):
+        parse_header(data + b"\0")
+
+
+@pytest.mark.parametrize("length", range(99_990, 100_011))
+def test_header_lengths_around_the_first_window_parse_the_same(length: int) -> None:
+    bare = file_bytes({"w": np.zeros(1, np.float32)}, padding=0)
+    padding = length - (header_stop(bare) - 8)
+    data = file_bytes({"w": np.zeros(1, np.float32)}, padding=padding)
+    header = parse_header(data, file_size=len(data))
+    assert header.buffer_start == 8 + length
+    assert header.tensors["w"].n_bytes == 4
+
+
+def test_a_header_cannot_be_changed() -> None:
+    header = parse_header(file_bytes({"w": np.zeros(1, np.float32)}))
+    with pytest.raises(TypeError):
+        header.tensors["v"] = header.tensors["w"]  # type: ignore[index]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        header.buffer_start = 0  # type: ignore[misc]
+
+
+def test_an_invalid_tensor_or_header_cannot_be_built() -> None:
+    with pytest.raises(HeaderError, match="needs 4 bytes"):
+        TensorInfo("w", "F32", (1,), 0, 5)
+    with pytest.raises(HeaderError, match="a hole"):
+        Header({"w": TensorInfo("w", "F32", (1,), 4, 8)}, {}, 10)
+
+
+def test_a_header_of_100_000_tensors_parses() -> None:
+    names = [f"model.layers.{number}.weight" for number in range(100_000)]
+    text = "{" + ",".join(entry(name, [1], [4 * i, 4 * i + 4]) for i, name in enumerate(names)) + "}"
+    assert len(parse_header(header_bytes(text)).tensors) == 100_000
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8"), max_size=8).filter(lambda name: name != "__metadata__"),
+        st.lists(st.integers(0, 3), max_size=3),
+        max_size=6,
+    )
+)
+def test_what_the_official_writer_writes_is_read_back_the_same(shapes: dict[str, list[int]]) -> None:
+    data = safetensors.numpy.save({name: np.zeros(shape, np.float32) for name, shape in shapes.items()})
+    header = parse_header(data, file_size=len(data))
+    assert {name: info.shape for name, info in header.tensors.items()} == {n: tuple(s) for n, s in shapes.items()}
+
+
+def test_mutations_of_valid_files_are_judged_as_the_official_parser_judges_them() -> None:
+    rng = random.Random(20251127)
+    tokens = ['"dtype"', '"shape"', "null", "{}", "[]", "-0", "1.0", "4", ",", ":", '"a"', "\\ud800", "NaN", "1e999"]
+    texts = [text for text, _ in VALID.values() if len(text) < 200]
+    disagreements = []
+    accepted = 0
+    for _ in range(20_000):
+        text = rng.choice(texts)
+        for _ in range(rng.choice([0, 1, 1, 2, 3])):
+            start = rng.randrange(len(text) + 1)
+            stop = min(len(text), start + rng.choice([0, 1, 2, 8]))
+            text = text[:start] + rng.choice([rng.choice(tokens), chr(rng.randrange(32, 300)), ""]) + text[stop:]
+        data = header_bytes(text) + b"\0" * rng.choice([4, 4, 8, 0])
+        official = official_accepts(data)
+        accepted += official
+        try:
+            parse_header(data, file_size=len(data))
+            mine = True
+        except HeaderError as error:
+            mine = official and "stands there twice; its bytes" in str(error)
+        if official != mine:
+            disagreements.append(data)
+    assert disagreements == []
+    assert accepted > 1_000

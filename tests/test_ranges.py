@@ -1,0 +1,98 @@
+"""Byte ranges: planned, merged, and cut again without losing or adding a byte."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors_bytes import file_bytes
+
+from lnsim import parse_header
+from lnsim.checkpoint.ranges import ByteRange, Read, plan_reads, slice_reads, tensor_range
+from lnsim.errors import RangeError, TensorNotFoundError
+
+SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=12)
+
+
+def a_file(sizes: list[int]) -> bytes:
+    values = np.arange(sum(sizes), dtype=np.uint8)
+    starts = np.cumsum([0, *sizes])
+    return file_bytes({f"t{i}": values[starts[i] : starts[i + 1]] for i in range(len(sizes))})
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(SIZES, st.integers(0, 60), st.randoms(use_true_random=False))
+def test_merged_reads_give_back_exactly_each_tensors_bytes(sizes: list[int], max_gap: int, rng: object) -> None:
+    data = a_file(sizes)
+    header = parse_header(data)
+    names = [name for name in header.tensors if rng.random() < 0.6]  # type: ignore[attr-defined]
+    rng.shuffle(names)  # type: ignore[attr-defined]
+    reads = plan_reads(header, names, max_gap=max_gap)
+    found = slice_reads((read, data[read.span.start : read.span.stop]) for read in reads)
+    expected = {name: tensor_range(header, name) for name in names}
+    assert found == {name: data[span.start : span.stop] for name, span in expected.items() if span}
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(SIZES, st.integers(0, 60))
+def test_reads_ascend_do_not_overlap_and_lie_further_apart_than_the_gap(sizes: list[int], max_gap: int) -> None:
+    header = parse_header(a_file(sizes))
+    reads = plan_reads(header, list(header.tensors)[::2], max_gap=max_gap)
+    for left, right in itertools.pairwise(reads):
+        assert right.span.start - left.span.stop > max_gap
+
+
+@pytest.mark.parametrize(("max_gap", "n_reads"), [(9, 2), (10, 1), (11, 1)])
+def test_a_gap_is_bridged_up_to_its_limit_and_not_one_byte_further(max_gap: int, n_reads: int) -> None:
+    header = parse_header(a_file([4, 10, 4]))
+    assert len(plan_reads(header, ["t0", "t2"], max_gap=max_gap)) == n_reads
+
+
+def test_adjacent_tensors_are_one_read_even_without_a_gap() -> None:
+    header = parse_header(a_file([4, 4]))
+    (read,) = plan_reads(header, ["t1", "t0"], max_gap=0)
+    assert (len(read.span), [name for name, _ in read.parts]) == (8, ["t0", "t1"])
+
+
+def test_a_tensor_range_counts_from_the_start_of_the_file() -> None:
+    data = a_file([3, 5])
+    header = parse_header(data)
+    assert tensor_range(header, "t1") == ByteRange(len(data) - 5, len(data))
+
+
+def test_an_empty_tensor_needs_no_read() -> None:
+    header = parse_header(a_file([0, 4]))
+    assert tensor_range(header, "t0") is None
+    assert plan_reads(header, ["t0"]) == ()
+
+
+def test_a_missing_tensor_is_named() -> None:
+    with pytest.raises(TensorNotFoundError, match="Looking up tensor 'nope': the header lists 1 others"):
+        tensor_range(parse_header(a_file([1])), "nope")
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 4), (4, 4), (5, 4)])
+def test_an_impossible_range_cannot_be_built(start: int, stop: int) -> None:
+    with pytest.raises(RangeError, match=rf"needs 0 <= start < stop; found \[{start}, {stop}\)"):
+        ByteRange(start, stop)
+
+
+def test_only_the_http_form_is_inclusive() -> None:
+    assert ByteRange(0, 1).http == "bytes=0-0"
+    assert len(ByteRange(10, 30)) == 20
+
+
+@pytest.mark.parametrize("length", [7, 9])
+def test_a_read_that_brings_too_few_or_too_many_bytes_is_refused(length: int) -> None:
+    header = parse_header(a_file([8]))
+    reads = plan_reads(header, ["t0"])
+    with pytest.raises(RangeError, match=f"8 bytes were expected, {length} came"):
+        slice_reads({reads[0]: b"\0" * length})
+
+
+def test_a_part_outside_its_read_cannot_be_built() -> None:
+    with pytest.raises(RangeError, match="does not lie inside"):
+        Read(ByteRange(0, 4), (("t", ByteRange(2, 6)),))
