@@ -1,0 +1,117 @@
+"""HTTP responses: what counts as the range asked for, and what each status means."""
+
+from __future__ import annotations
+
+import email.utils
+import time
+
+import pytest
+
+from lnsim.checkpoint.answers import (
+    ForbiddenError,
+    NotThereError,
+    TryAgainError,
+    check_range,
+    check_status,
+    retry_after,
+)
+from lnsim.checkpoint.ranges import ByteRange
+from lnsim.errors import GatedError, HubError, RepoNotFoundError, RevisionError
+
+SPAN = ByteRange(8, 108)
+
+
+def told(text: str) -> dict[str, str]:
+    return {"content-range": text}
+
+
+def test_the_range_asked_for_is_accepted_with_the_size_of_the_file() -> None:
+    found = check_range(206, told("bytes 8-107/5000"), SPAN, where="f")
+    assert (found.stop, found.file_size) == (108, 5000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "bytes 9-107/5000",
+        "bytes 8-106/5000",
+        "bytes 8-108/5000",
+        "bytes 8-107/*",
+        "items 8-107/5000",
+        "bytes */5000",
+    ],
+)
+def test_any_other_range_may_be_a_passing_fault(text: str) -> None:
+    with pytest.raises(TryAgainError, match="Content-Range should"):
+        check_range(206, told(text), SPAN, where="f")
+
+
+def test_an_end_clipped_at_the_files_own_end_is_accepted_for_the_first_window_only() -> None:
+    clipped = told("bytes 8-59/60")
+    assert check_range(206, clipped, SPAN, where="f", may_be_clipped=True).stop == 60
+    with pytest.raises(TryAgainError):
+        check_range(206, clipped, SPAN, where="f")
+    with pytest.raises(TryAgainError):
+        check_range(206, told("bytes 8-58/60"), SPAN, where="f", may_be_clipped=True)
+
+
+def test_a_server_that_ignores_range_is_told_apart_at_once() -> None:
+    with pytest.raises(
+        HubError, match=r"bytes 8 to 108 of f: the server ignored Range and answered 200 instead of 206"
+    ):
+        check_range(200, {}, SPAN, where="f")
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_passing_status_is_tried_again_after_the_pause_asked_for(status: int) -> None:
+    with pytest.raises(TryAgainError, match=f"status {status}") as caught:
+        check_status(status, {"retry-after": "7"}, where="f", has_token=False)
+    assert caught.value.pause == 7.0
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "kind", "message"),
+    [
+        (
+            401,
+            {"x-error-code": "RepoNotFound"},
+            RepoNotFoundError,
+            "no such repo, or it is private and no token was sent",
+        ),
+        (404, {"x-error-code": "RepoNotFound"}, RepoNotFoundError, "no such repo"),
+        (401, {}, RepoNotFoundError, "no such repo"),
+        (403, {"x-error-code": "GatedRepo"}, GatedError, "the repo is gated, and no token was sent. Accept its terms"),
+        (404, {"x-error-code": "RevisionNotFound"}, RevisionError, "no such revision"),
+        (404, {"x-error-code": "EntryNotFound"}, NotThereError, "no such file"),
+        (403, {"x-error-message": "Access to this resource is disabled."}, RepoNotFoundError, "disabled access"),
+        (404, {}, NotThereError, "not found"),
+        (403, {}, ForbiddenError, "refused access"),
+        (416, {}, HubError, "the file has no such bytes"),
+        (418, {}, HubError, "the server answered 418"),
+    ],
+)
+def test_each_failure_has_its_own_error_and_sentence(
+    status: int, headers: dict[str, str], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=rf"^Reading a/b@main: .*{message}"):
+        check_status(status, headers, where="a/b@main", has_token=False)
+
+
+def test_with_a_token_the_advice_is_another() -> None:
+    with pytest.raises(GatedError, match="your token has no access"):
+        check_status(403, {"x-error-code": "GatedRepo"}, where="f", has_token=True)
+
+
+@pytest.mark.parametrize("status", [200, 206, 302])
+def test_a_good_status_passes(status: int) -> None:
+    check_status(status, {}, where="f", has_token=False)
+
+
+def test_retry_after_is_read_in_both_forms() -> None:
+    soon = email.utils.formatdate(time.time() + 100, usegmt=True)
+    assert retry_after({"retry-after": "120"}) == 120.0
+    assert 90 < (retry_after({"retry-after": soon}) or 0) <= 100
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+    assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({}) is None
