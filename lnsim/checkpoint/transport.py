@@ -8,7 +8,6 @@ server which ignores ``Range`` costs no gigabytes. What may pass is tried again,
 from __future__ import annotations
 
 import logging
-import os
 import random
 import threading
 import time
@@ -18,14 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-# One stray request less; huggingface_hub reads it when it is imported.
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-
-from huggingface_hub import constants, set_client_factory
+from huggingface_hub import constants, get_token, set_client_factory
 from huggingface_hub.errors import OfflineModeIsEnabled
-from huggingface_hub.utils import build_hf_headers, get_session, httpx  # type: ignore[attr-defined]
+from huggingface_hub.utils import get_session, httpx  # type: ignore[attr-defined]
 from huggingface_hub.utils._http import hf_request_event_hook
 
+import lnsim
 from lnsim.checkpoint.answers import TryAgainError, check_range, check_status
 from lnsim.checkpoint.ranges import ByteRange
 from lnsim.checkpoint.source import Traffic
@@ -108,7 +105,7 @@ class Transport:
     def __init__(self, settings: Settings, traffic: Traffic) -> None:
         self.settings = settings
         self.traffic = traffic
-        self._headers = build_hf_headers(library_name="lnsim") | {"Accept-Encoding": "identity"}
+        self._headers = _base_headers()
         self.has_token = "authorization" in self._headers
         _use_client(settings)
         if self.has_token and constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT:
@@ -120,7 +117,7 @@ class Transport:
         Raises:
             HubError: or the subclass that fits; NotThereError when the repo has no such file.
         """
-        encoding = {"Accept-Encoding": "gzip"} if compressed else {}
+        encoding = {"accept-encoding": "gzip"} if compressed else {}
 
         def once() -> bytes:
             with self._follow(url, encoding) as response:
@@ -199,7 +196,7 @@ class Transport:
     def _headers_for(self, url: str) -> dict[str, str]:
         if _origin(url) == _origin(constants.ENDPOINT):
             return dict(self._headers)
-        return {name: value for name, value in self._headers.items() if name.lower() != "authorization"}
+        return {name: value for name, value in self._headers.items() if name != "authorization"}
 
     def _body(self, response: Any, limit: int) -> bytes:
         """The body, or its start as soon as that is longer than ``limit``."""
@@ -244,6 +241,13 @@ class Transport:
         if asked > self.settings.max_retry_after:
             raise NetworkError(f"Reading {where}: the server asks to wait {asked:.0f} seconds ({reason}). Try later.")
         return asked
+
+
+def _base_headers() -> dict[str, str]:
+    """Headers of every request. huggingface_hub's own builder would fetch a list of agents first: a stray request."""
+    headers = {"user-agent": f"lnsim/{lnsim.__version__}", "accept-encoding": "identity"}
+    token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
+    return headers | {"authorization": f"Bearer {token}"} if token else headers
 
 
 def _whole_number(text: str | None) -> int | None:

@@ -1,0 +1,143 @@
+"""The command line, run as a user runs it: data on stdout, one line on stderr, the exit codes of the contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hub_stand_in import COMMIT, HubStandIn
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
+from typer.testing import CliRunner
+
+import lnsim
+from lnsim.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(app, list(words))
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "m", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 2))
+
+
+def test_extract_json_has_the_fields_of_the_contract(hub: HubStandIn, tmp_path: Path) -> None:
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 2))
+    code, out, _ = run("extract", "a/b", "--out", str(tmp_path / "out"), "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["repo_id"], found["commit"], found["n_vectors"]) == ("a/b", COMMIT, 7)
+    assert found["roles"] == {"pre_attention": [3, 16], "pre_mlp": [3, 16], "final": [1, 16]}
+    assert (found["missing_layers"], found["requests"]) == ({}, len(hub.requests))
+    assert found["bytes_received"] > 0
+    assert found["seconds"] > 0
+    assert found["path"].endswith(f"a--b@{COMMIT[:12]}.safetensors")
+    assert lnsim.load(found["path"]).commit == COMMIT
+
+
+def test_extract_prints_one_object_a_source(model: Path, tmp_path: Path) -> None:
+    other = write_files(tmp_path / "n", checkpoint_files(llama_tensors(seed=1), LLAMA_CONFIG))
+    _, out, _ = run("extract", str(model), str(other), "--out", str(tmp_path / "out"), "--json")
+    assert [json.loads(line)["source"] for line in out.splitlines()] == [str(model), str(other)]
+
+
+def test_a_source_that_fails_is_named_the_others_are_read_and_the_exit_code_tells(model: Path, tmp_path: Path) -> None:
+    code, out, err = run("extract", "./gone", str(model), "--out", str(tmp_path / "out"))
+    assert code == 1
+    assert err == "lnsim: Opening './gone': there is no such file or folder.\n"
+    assert "7 vectors" in out
+
+
+def test_extract_text_names_roles_both_ways_and_the_path(model: Path, tmp_path: Path) -> None:
+    _, out, err = run("extract", str(model), "--out", str(tmp_path / "out"), "--role", "input_layernorm")
+    assert err == ""
+    assert "pre_attention  input_layernorm       3        16  rmsnorm" in out
+    assert str(tmp_path / "out") in out
+
+
+def test_missing_layers_are_shown(tmp_path: Path) -> None:
+    tensors = llama_tensors()
+    del tensors["model.layers.1.post_attention_layernorm.weight"]
+    path = write_files(tmp_path / "m", checkpoint_files(tensors, LLAMA_CONFIG))
+    assert "missing: pre_mlp in layers 1" in run("extract", str(path), "--out", str(tmp_path))[1]
+    assert json.loads(run("extract", str(path), "--out", str(tmp_path), "--json")[1])["missing_layers"] == {
+        "pre_mlp": [1]
+    }
+    assert "missing: pre_mlp in layers 1" in run("inspect", str(path))[1]
+
+
+def test_inspect_shows_family_layers_roles_dtypes_and_shards(model: Path) -> None:
+    code, out, _ = run("inspect", str(model), "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["family"], found["model_type"], found["n_layers"]) == ("llama", "llama", {"text": 3})
+    assert found["roles"]["pre_mlp"]["n_layers"] == 3
+    assert found["roles"]["pre_mlp"]["dtype"] == "BF16"
+    assert len(found["shards"]) == 2
+    assert found["commit"] is None
+
+
+def test_inspect_describes_an_unknown_family_and_says_why_it_has_no_roles(tmp_path: Path) -> None:
+    path = write_files(tmp_path / "m", checkpoint_files(llama_tensors(), {"model_type": "never_seen"}))
+    code, out, _ = run("inspect", str(path))
+    assert code == 0
+    assert "family         unknown (model type never_seen)" in out
+    assert "no roles: " in out
+
+
+def test_inspect_reads_no_tensor(hub: HubStandIn) -> None:
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 4))
+    run("inspect", "a/b")
+    assert hub.paths("cdn") == []
+
+
+def test_an_error_is_one_line_without_a_traceback_and_debug_shows_it(hub: HubStandIn) -> None:
+    code, out, err = run("inspect", "no/such")
+    assert (code, out) == (1, "")
+    assert err.startswith("lnsim: Reading no/such@main: the Hub has no such repo")
+    assert err.count("\n") == 1
+
+
+def test_control_characters_from_a_checkpoint_are_shown_not_sent(tmp_path: Path) -> None:
+    config = {"model_type": "x\x1b[31m"}
+    path = write_files(tmp_path / "m", checkpoint_files(llama_tensors(), config))
+    out = run("inspect", str(path))[1]
+    assert "\x1b" not in out
+    assert "\\x1b[31m" in out
+
+
+def test_list_shows_studies_and_stored_models() -> None:
+    code, out, _ = run("list", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert {"small_models", "solar_glm"} <= {study["name"] for study in found["studies"]}
+    by_name = {model["name"]: model for model in found["models"]}
+    assert by_name["smollm2-135m-instruct"]["roles"]["pre_attention"] == [30, 576]
+    assert by_name["smollm2-135m-instruct"]["commit"] is None
+    assert "smollm2-135m-instruct" in run("list")[1]
+
+
+@pytest.mark.parametrize("words", [["extract"], ["inspect"], ["nope"], ["inspect", "x", "--nope"]])
+def test_wrong_usage_exits_with_2(words: list[str]) -> None:
+    assert run(*words)[0] == 2
+
+
+def test_python_dash_m_is_the_same_command() -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "lnsim", "extract", "all-minilm-l6-v2", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    assert json.loads(found.stdout)["n_vectors"] == 13
+    assert found.stderr == ""

@@ -1,0 +1,133 @@
+"""The package as a whole: light to import, walls where they should be, two lists of dependencies that agree."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+import lnsim
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted((ROOT / "lnsim").rglob("*.py"))
+NETWORK = {"hub.py", "transport.py"}
+HEAVY = ("pandas", "matplotlib", "huggingface_hub", "scipy", "papermill", "nbconvert", "jinja2", "typer", "tqdm")
+
+
+def imports(path: Path) -> set[str]:
+    """Top-level packages that a module imports anywhere, inside functions too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_importing_lnsim_loads_nothing_heavy() -> None:
+    code = f"import sys, lnsim; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_loading_a_stored_model_needs_neither_pandas_nor_the_network_client() -> None:
+    code = f"import sys, lnsim; lnsim.load('all-minilm-l6-v2'); print([n for n in {HEAVY!r} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there() -> None:
+    assert all(getattr(lnsim, name) is not None for name in lnsim.__all__)
+    assert set(lnsim.__all__) <= set(dir(lnsim))
+    with pytest.raises(AttributeError, match="module 'lnsim' has no attribute 'nope'"):
+        lnsim.nope  # noqa: B018
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_no_more_than_its_room_allows(path: Path) -> None:
+    room = path.relative_to(ROOT / "lnsim").parts[0]
+    found = imports(path)
+    if path.name not in NETWORK:
+        assert not found & {"huggingface_hub", "httpx", "httpx2", "requests", "urllib3", "socket"}
+    if room in ("checkpoint", "measure", "study"):
+        assert not found & {"matplotlib", "seaborn", "nbconvert", "papermill", "jinja2"}
+    if room == "measure":
+        assert not found & {"os", "pathlib", "io"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_data_flows_one_way(path: Path) -> None:
+    order = ["checkpoint", "measure", "study", "render"]
+    room = path.relative_to(ROOT / "lnsim").parts[0]
+    later = order[order.index(room) + 1 :] if room in order else []
+    text = path.read_text()
+    assert not [name for name in later if f"from lnsim.{name}" in text or f"import lnsim.{name}" in text]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_what_it_does_first(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    assert text.startswith("This module ") or path.name == "__init__.py"
+    assert text
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_function_is_longer_than_40_lines(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            has_docstring = ast.get_docstring(node) is not None
+            body = node.body[1:] if has_docstring else node.body
+            length = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+            assert length <= 40, f"{node.name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_handler_is_broad_and_no_failure_returns_none(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ExceptHandler):
+            name = ast.unparse(node.type) if node.type else ""
+            reraises = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
+            assert name not in ("", "Exception", "BaseException") or reraises
+
+
+def requirements() -> dict[str, Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {req.name.lower(): req for req in map(Requirement, project["dependencies"])}
+
+
+def test_environment_yml_lists_the_same_names_and_bounds_as_pyproject() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    entries = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
+    conda = {req.name.lower(): req for req in map(Requirement, entries) if req.name not in ("python", "pip")}
+    pip = requirements()
+    assert {name: str(req.specifier) for name, req in conda.items()} == {
+        name: str(req.specifier) for name, req in pip.items()
+    }
+    python = next(Requirement(entry) for entry in entries if Requirement(entry).name == "python")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert str(python.specifier) == project["requires-python"]
+
+
+def test_no_host_of_a_registry_and_no_path_of_a_machine_is_in_the_repo() -> None:
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=True).stdout.split(
+        "\n"
+    )
+    hosts = [
+        "pypi" + ".org",
+        "pythonhosted" + ".org",
+        "registry.npmjs" + ".org",
+        "conda.anaconda" + ".org",
+        "deb.debian" + ".org",
+    ]
+    machine = ["/" + "root/", "/" + "work/", "/" + "tmp/w", "/" + "home/"]
+    for name in filter(None, listed):
+        data = (ROOT / name).read_bytes() if (ROOT / name).is_file() else b""
+        text = data.decode("utf-8", "ignore")
+        assert not [word for word in hosts + machine if word in text], name

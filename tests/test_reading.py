@@ -1,0 +1,141 @@
+"""From names and bytes to vectors by role: gaps stay gaps, odd layers are named, nothing is guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
+
+import lnsim
+from lnsim.errors import RoleError
+
+GLM = LLAMA_CONFIG | {"model_type": "glm4_moe", "architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 1}
+
+
+def folder(tmp_path: Path, tensors: dict[str, Any], config: dict[str, Any] | None = LLAMA_CONFIG) -> Path:
+    return write_files(tmp_path / "m", checkpoint_files(tensors, config))
+
+
+def test_every_role_of_the_main_tower_is_read_by_default(tmp_path: Path) -> None:
+    found = lnsim.extract(folder(tmp_path, llama_tensors(5), LLAMA_CONFIG | {"num_hidden_layers": 5}))
+    assert list(found.roles) == ["pre_attention", "pre_mlp", "final"]
+    assert found["pre_attention"].layers.tolist() == [0, 1, 2, 3, 4]
+    assert found["final"].layers.tolist() == [-1]
+    assert (found.norm_type, found.hidden_size, found.n_vectors) == ("rmsnorm", 16, 11)
+
+
+def test_scale_is_float32_and_equals_the_stored_values(tmp_path: Path) -> None:
+    tensors = llama_tensors()
+    found = lnsim.extract(folder(tmp_path, tensors))["input_layernorm"]
+    assert found.scale.dtype == np.float32
+    assert found.stored.dtype == ml_dtypes.bfloat16
+    for row, name in enumerate(found.names):
+        assert found.scale[row].tolist() == tensors[name].astype(np.float32).tolist()
+
+
+def test_layers_are_in_the_order_of_their_numbers_not_of_their_names(tmp_path: Path) -> None:
+    tensors = dict(sorted(llama_tensors(12).items()))
+    found = lnsim.extract(folder(tmp_path, tensors, LLAMA_CONFIG | {"num_hidden_layers": 12}))
+    assert found["pre_mlp"].layers.tolist() == list(range(12))
+    assert found["pre_mlp"].names[10] == "model.layers.10.post_attention_layernorm.weight"
+
+
+def test_a_missing_layer_is_a_named_gap_and_never_a_shift(tmp_path: Path) -> None:
+    tensors = llama_tensors(4)
+    removed = tensors.pop("model.layers.1.input_layernorm.weight")
+    found = lnsim.extract(folder(tmp_path, tensors, LLAMA_CONFIG | {"num_hidden_layers": 4}))
+    assert found["pre_attention"].layers.tolist() == [0, 2, 3]
+    assert dict(found.missing_layers) == {"pre_attention": (1,)}
+    assert removed.tobytes() not in [row.tobytes() for row in found["pre_attention"].stored]
+    expected = tensors["model.layers.2.input_layernorm.weight"].astype(np.float32)
+    assert found["pre_attention"].scale[found["pre_attention"].row(2)].tolist() == expected.tolist()
+    with pytest.raises(RoleError, match="Looking up layer 1 of role 'pre_attention': it is not among the 3 layers"):
+        found["pre_attention"].row(1)
+
+
+def test_an_mtp_block_is_its_own_tower_with_its_stored_number(tmp_path: Path) -> None:
+    tensors = llama_tensors(4)
+    tensors["model.layers.3.enorm.weight"] = np.ones(16, ml_dtypes.bfloat16)
+    tensors["model.layers.3.hnorm.weight"] = np.ones(16, ml_dtypes.bfloat16)
+    tensors["model.layers.3.shared_head.norm.weight"] = np.ones(16, ml_dtypes.bfloat16)
+    found = lnsim.extract(folder(tmp_path, tensors, GLM))
+    assert found["pre_attention"].layers.tolist() == [0, 1, 2]
+    assert found["mtp/pre_attention"].layers.tolist() == [3]
+    assert found["mtp/pre_mlp"].layers.tolist() == [3]
+    assert dict(found.missing_layers) == {}
+
+
+def test_a_gamma_stored_minus_one_is_effective_in_scale_and_unchanged_in_stored(tmp_path: Path) -> None:
+    tensors = llama_tensors()
+    config = LLAMA_CONFIG | {"model_type": "gemma", "architectures": ["GemmaForCausalLM"]}
+    found = lnsim.extract(folder(tmp_path, tensors, config))
+    plain = lnsim.extract(tmp_path / "m", model_type="llama")
+    assert (found["pre_mlp"].scale == plain["pre_mlp"].scale + 1).all()
+    assert found["pre_mlp"].stored.tobytes() == plain["pre_mlp"].stored.tobytes()
+    assert any("minus one" in note for note in found.notes)
+
+
+def test_roles_can_be_narrowed_by_either_name(tmp_path: Path) -> None:
+    path = folder(tmp_path, llama_tensors())
+    assert list(lnsim.extract(path, ["pre_mlp"]).roles) == ["pre_mlp"]
+    assert list(lnsim.extract(path, "post_attention_layernorm").roles) == ["pre_mlp"]
+
+
+def test_a_role_that_is_not_there_is_an_error_with_those_that_are(tmp_path: Path) -> None:
+    path = folder(tmp_path, llama_tensors())
+    with pytest.raises(RoleError, match=r"Selecting role 'q_norm' of .*/m: it has no such norms\. It has: final, pre"):
+        lnsim.extract(path, ["q_norm"])
+    with pytest.raises(RoleError, match="m' has no norms of role 'k_norm'; it has pre_attention, pre_mlp, final"):
+        lnsim.extract(path)["k_norm"]
+
+
+def test_norms_without_a_role_are_read_on_demand_under_their_own_name(tmp_path: Path) -> None:
+    tensors = llama_tensors() | {
+        f"model.layers.{i}.self_attn.q_a_layernorm.weight": np.ones(4, np.float32) for i in (0, 2)
+    }
+    path = folder(tmp_path, tensors)
+    assert not any(key.startswith("other") for key in lnsim.extract(path).roles)
+    found = lnsim.extract(path, everything=True)["other/model.layers.*.self_attn.q_a_layernorm"]
+    assert found.layers.tolist() == [0, 2]
+    assert any("q_a_layernorm" in note for note in lnsim.extract(path).notes)
+
+
+def test_layers_of_different_widths_are_an_error_on_the_residual_stream(tmp_path: Path) -> None:
+    tensors = llama_tensors()
+    tensors["model.layers.1.input_layernorm.weight"] = np.ones(8, ml_dtypes.bfloat16)
+    with pytest.raises(RoleError, match="one width, found 2 tensors of 16 channels, 1 tensors of 8 channels"):
+        lnsim.extract(folder(tmp_path, tensors))
+
+
+def test_layers_of_different_dtypes_are_an_error(tmp_path: Path) -> None:
+    tensors = llama_tensors()
+    tensors["model.layers.1.input_layernorm.weight"] = np.ones(16, np.float32)
+    with pytest.raises(RoleError, match="should have one dtype, found bfloat16, float32"):
+        lnsim.extract(folder(tmp_path, tensors))
+
+
+def test_values_that_would_spoil_a_measure_are_told(tmp_path: Path) -> None:
+    tensors = llama_tensors()
+    tensors["model.layers.0.input_layernorm.weight"] = np.zeros(16, ml_dtypes.bfloat16)
+    tensors["model.layers.2.input_layernorm.weight"] = np.full(16, np.nan, ml_dtypes.bfloat16)
+    notes = lnsim.extract(folder(tmp_path, tensors)).notes
+    assert "Role 'pre_attention': 16 values are not finite, in layers 2." in notes
+    assert "Role 'pre_attention': every value is zero in layers 0." in notes
+
+
+def test_an_unknown_family_is_an_error_that_lists_its_norms_and_says_what_to_do(tmp_path: Path) -> None:
+    path = folder(tmp_path, llama_tensors(), {"model_type": "never_seen", "num_hidden_layers": 3})
+    with pytest.raises(RoleError, match=r"'never_seen'.*model\.layers\.\*\.input_layernorm\.weight.*families"):
+        lnsim.extract(path)
+
+
+def test_the_arrays_cannot_be_changed(tmp_path: Path) -> None:
+    found = lnsim.extract(folder(tmp_path, llama_tensors()))
+    with pytest.raises(ValueError, match="read-only"):
+        found["pre_attention"].stored[0, 0] = 1
+    with pytest.raises(TypeError):
+        found.roles["x"] = found["final"]  # type: ignore[index]
