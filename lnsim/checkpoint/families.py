@@ -3,7 +3,7 @@
 How to add a family
 -------------------
 Find the model's public source (or trace it: ``tools/trace_roles.py``) and see what each norm's output feeds. Then add
-3-6 lines to ``families_decoder.py``, ``families_encoder.py`` or ``families_media.py``::
+3-6 lines to ``families_rms.py``, ``families_layernorm.py``, ``families_encoder.py`` or ``families_media.py``::
 
     family("mymodel", "mymodel mymodel_text", stack("text", '''
         layers.*.input_layernorm            pre_attention
@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ROLES", "TEXT_ROOTS", "TOWERS", "Family", "Pattern", "Stack", "family", "stack"]
+__all__ = ["NORM_TYPES", "ROLES", "TEXT_ROOTS", "TOWERS", "Config", "Family", "Pattern", "Stack", "family", "stack"]
 
 Config = Mapping[str, Any]
 

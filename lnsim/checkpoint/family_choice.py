@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lnsim.checkpoint.families import Family, Stack
-from lnsim.checkpoint.families_decoder import DECODERS
 from lnsim.checkpoint.families_encoder import ENCODERS
+from lnsim.checkpoint.families_layernorm import LN_DECODERS
 from lnsim.checkpoint.families_media import MEDIA
+from lnsim.checkpoint.families_rms import RMS_DECODERS
 from lnsim.checkpoint.matching import Match, Tower, match_norms
 from lnsim.checkpoint.norm_names import NormName, collapse
 from lnsim.checkpoint.tower_config import MEDIA_KEYS, TEXT_KEYS, block_count, nested_configs, tower_config
@@ -19,7 +20,7 @@ __all__ = ["FAMILIES", "Choice", "choose", "known_model_types", "unknown_family"
 
 Config = Mapping[str, Any]
 
-FAMILIES: tuple[Family, ...] = (*DECODERS, *ENCODERS, *MEDIA)
+FAMILIES: tuple[Family, ...] = (*RMS_DECODERS, *LN_DECODERS, *ENCODERS, *MEDIA)
 
 # Repos with remote code may name a model type of their own and one of these classes.
 CLASSES = {
@@ -38,8 +39,8 @@ CLASSES = {
 }
 MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 HOW_TO_ADD = (
-    "Add 3-6 lines to a table in lnsim/checkpoint/families_decoder.py, families_encoder.py or families_media.py "
-    "(families.py says how), or pass the model_type of a family with the same blocks."
+    "Add 3-6 lines to a table in lnsim/checkpoint/families_rms.py, families_layernorm.py, families_encoder.py or "
+    "families_media.py (families.py says how), or pass the model_type of a family with the same blocks."
 )
 
 
@@ -69,6 +70,8 @@ def choose(norms: Sequence[NormName], config: Config | None, model_type: str | N
     config = config or {}
     for name, part in _declared(config, model_type):
         family = _variant(name, {**config, **tower_config(part, "text")})
+        if family is not None and not family.stacks:
+            raise RoleError(f"While giving roles to the norms of {where}: '{name}' has no table. {family.note}.")
         if family is not None:
             towers = [*_towers(family, part if part.get("model_type") == name else config, where)]
             return Choice(family, name, (*towers, *_media(config, family, where)))
@@ -166,7 +169,7 @@ def _is_complete(stack: Stack, matches: Sequence[Match]) -> bool:
     promised = {pattern for pattern in stack.patterns if pattern.in_block and not pattern.optional}
     if not promised <= weights:
         return False
-    return stack.bias is None or (biases == weights if stack.bias else not biases)
+    return stack.bias is None or (promised <= biases if stack.bias else not biases)
 
 
 def _meaning(match: Match) -> tuple[object, ...]:

@@ -19,7 +19,8 @@ def block_counts(towers: Sequence[Tower], matches: Sequence[Match]) -> dict[str,
         own = [match.layer for match in matches if match.tower is tower and match.pattern and not match.mtp]
         found = max(own, default=-1) + 1
         n_blocks = found if tower.n_blocks is None else tower.n_blocks
-        counts[tower.stack.tower] = max(n_blocks, counts.get(tower.stack.tower, 0))
+        if n_blocks:
+            counts[tower.stack.tower] = max(n_blocks, counts.get(tower.stack.tower, 0))
         mtp = {match.layer for match in matches if match.tower is tower and match.mtp}
         if tower.stack.mtp and (mtp or tower.n_mtp):
             counts["mtp"] = tower.n_mtp or len(mtp)
@@ -56,9 +57,9 @@ def _by_role(tower: Tower) -> dict[Key, list[Pattern]]:
 
 def _promised(tower: Tower, name: str, patterns: Sequence[Pattern], counts: dict[str, int]) -> Iterator[int]:
     if any(not pattern.in_block for pattern in patterns):
-        yield -1
+        yield from (-1,) if counts.get(name) else ()
     elif name == "mtp" and tower.stack.mtp:
-        start = counts[tower.stack.tower]
+        start = counts.get(tower.stack.tower, 0)
         yield from range(start, start + counts.get("mtp", 0))
     else:
-        yield from range(counts[tower.stack.tower])
+        yield from range(counts.get(tower.stack.tower, 0))

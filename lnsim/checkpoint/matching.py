@@ -10,7 +10,7 @@ from lnsim.checkpoint.families import Pattern, Stack
 from lnsim.checkpoint.norm_names import NormName
 from lnsim.errors import RoleError
 
-__all__ = ["Match", "Tower", "match_norms"]
+__all__ = ["PER_HEAD_ROLES", "Match", "Tower", "match_norms"]
 
 MTP_MARKS = ("enorm", "hnorm", "shared_head.norm")
 MAX_MTP_BLOCKS = 16

@@ -14,7 +14,7 @@ from typing import Any
 from lnsim.checkpoint.families import NORM_TYPES, ROLES, TOWERS
 from lnsim.checkpoint.family_choice import FAMILIES, Choice, choose, unknown_family
 from lnsim.checkpoint.gaps import block_counts, find_gaps
-from lnsim.checkpoint.matching import Match, match_norms
+from lnsim.checkpoint.matching import PER_HEAD_ROLES, Match, match_norms
 from lnsim.checkpoint.norm_names import NormName, collapse, norm_names
 from lnsim.errors import RoleError
 
@@ -127,7 +127,8 @@ def map_roles(
     matches = match_norms(norms, choice.towers, where)
     _check_layout(choice, matches, where)
     main = _main_tower(choice, matches, where)
-    tensors = tuple(_tensor(match, main) for match in matches)
+    biased = frozenset(match.norm.template for match in matches if match.norm.kind == "bias")
+    tensors = tuple(_tensor(match, main, biased) for match in matches)
     counts = block_counts(choice.towers, matches)
     return RoleMap(
         family=choice.family.name,
@@ -172,10 +173,12 @@ def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
         )
 
 
-def _tensor(match: Match, main: str) -> NormTensor:
+def _tensor(match: Match, main: str, biased: frozenset[str]) -> NormTensor:
     norm, pattern, tower = match.norm, match.pattern, match.tower
     if pattern is None or tower is None:
-        return NormTensor(norm.name, _tower_of(norm, match, main), -1, "other", norm.kind, _type_of(norm), 0.0, False)
+        # Nothing but a bias tells the type of a norm without a table.
+        norm_type = "layernorm" if norm.template in biased else "rmsnorm"
+        return NormTensor(norm.name, _tower_of(norm, match, main), -1, "other", norm.kind, norm_type, 0.0, False)
     name = "mtp" if match.mtp else tower.stack.tower
     offset = 0.0 if pattern.plain or norm.kind == "bias" else tower.stack.offset
     norm_type = pattern.norm_type or tower.stack.norm_type
@@ -191,11 +194,6 @@ def _tower_of(norm: NormName, match: Match, main: str) -> str:
     return match.tower.stack.tower if match.tower else main
 
 
-def _type_of(norm: NormName) -> str:
-    """The norm type of an ``other``: only a bias tells, so anything else is taken for an RMSNorm."""
-    return "layernorm" if norm.kind == "bias" else "rmsnorm"
-
-
 def _notes(choice: Choice, matches: Sequence[Match], tensors: Sequence[NormTensor]) -> Iterable[str]:
     yield from choice.notes
     if choice.family.note:
@@ -208,6 +206,12 @@ def _notes(choice: Choice, matches: Sequence[Match], tensors: Sequence[NormTenso
             yield f"The config does not tell the number of {tower.stack.tower} blocks: counted from the names."
         if tower.stack.bias is False and any(m.norm.kind == "bias" for m in own):
             yield f"The {tower.stack.tower} norms carry biases that this family does not have: added by a converter?"
+    if any(m.pattern and m.pattern.role in PER_HEAD_ROLES and _is_per_head(m) for m in matches):
+        yield "The query or key norms are stored a head at a time: several vectors a layer."
     for why in dict.fromkeys(match.why for match in matches if match.pattern is None):
         names = collapse(match.norm for match in matches if match.pattern is None and match.why == why)
         yield f"Read as other ({why}): {', '.join(names)}."
+
+
+def _is_per_head(match: Match) -> bool:
+    return len(match.norm.shape) == 2 or (match.pattern is not None and "#" in match.pattern.path)

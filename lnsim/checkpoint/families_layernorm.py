@@ -1,0 +1,189 @@
+"""This module holds the tables of LayerNorm decoders and hybrids. How to read and add a line: see ``families.py``.
+
+Source of each table: the module of that name in transformers 5.24, traced on tiny random models
+(``tools/trace_roles.py``, ``tests/data/roles``), or the repo or project named beside it.
+"""
+
+from __future__ import annotations
+
+from lnsim.checkpoint.families import Config, Family, family, stack
+from lnsim.checkpoint.families_blocks import LAYER_NORM, NOT_ONE_PLACE, PRE_NORM
+from lnsim.checkpoint.layer_kinds import hybrid_pattern, is_false, jamba_kinds, layer_types, mamba_indices
+
+__all__ = ["LN_DECODERS"]
+
+SHARED_NORM = """
+    h.*.input_layernorm  pre_attention shared
+    ln_f                 final
+    """
+GPT2_BLOCK = """
+    h.*.ln_1           pre_attention
+    h.*.ln_2           pre_mlp
+    h.*.ln_cross_attn  pre_cross_attention optional
+    ln_f               final
+    """
+
+# LayerNorm instead of RMSNorm.
+LAYER_NORMS: tuple[Family, ...] = (
+    family("phimoe", "phimoe starcoder2 jais2 orion", stack("text", PRE_NORM, **LAYER_NORM)),
+    family("stablelm-parallel", "stablelm stablelm_epoch", stack("text", """
+        layers.*.input_layernorm                pre_attention shared
+        layers.*.self_attn.q_layernorm.norms.#  q_norm optional
+        layers.*.self_attn.k_layernorm.norms.#  k_norm optional
+        norm                                    final
+        """, norm="layernorm", bias=True), when=lambda c: c.get("use_parallel_residual") is True),
+    family("stablelm", "stablelm stablelm_epoch", stack("text", PRE_NORM + """
+        layers.*.self_attn.q_layernorm.norms.#  q_norm optional
+        layers.*.self_attn.k_layernorm.norms.#  k_norm optional
+        """, norm="layernorm", bias=True)),
+    family("cohere", "cohere cohere2 cohere2_moe", stack("text", """
+        layers.*.input_layernorm   pre_attention shared
+        layers.*.self_attn.q_norm  q_norm optional
+        layers.*.self_attn.k_norm  k_norm optional
+        norm                       final
+        """, norm="layernorm")),
+    family("nemotron", "nemotron", stack("text", PRE_NORM, offset=1.0, **LAYER_NORM)),
+    family("persimmon", "persimmon fuyu", stack("text", """
+        layers.*.input_layernorm           pre_attention
+        layers.*.post_attention_layernorm  pre_mlp
+        layers.*.self_attn.q_layernorm     q_norm optional
+        layers.*.self_attn.k_layernorm     k_norm optional
+        final_layernorm                    final
+        """, **LAYER_NORM)),
+    family("phi", "phi", stack("text", """
+        layers.*.input_layernorm        pre_attention shared
+        layers.*.self_attn.q_layernorm  q_norm optional
+        layers.*.self_attn.k_layernorm  k_norm optional
+        final_layernorm                 final
+        """, **LAYER_NORM)),
+    # phi-msft: repo microsoft/phi-1_5 at its first commits, and llama.cpp's tensor_mapping.py
+    family("phi-msft", "phi-msft", stack("text", """
+        h.*.ln       pre_attention shared
+        /lm_head.ln  final
+        """, **LAYER_NORM)),
+    family("gpt2", "gpt2 gpt-sw3 gpt_bigcode gpt_neo jais", stack("text", GPT2_BLOCK, **LAYER_NORM)),
+    family("gptj", "gptj codegen", stack("text", """
+        h.*.ln_1  pre_attention shared
+        ln_f      final
+        """, **LAYER_NORM)),
+    family("openai-gpt", "openai-gpt", stack("text", """
+        h.*.ln_1  post_attention
+        h.*.ln_2  post_mlp
+        """, **LAYER_NORM)),
+    family("gpt_neox", "gpt_neox gpt_neox_japanese", stack("text", """
+        layers.*.input_layernorm           pre_attention
+        layers.*.post_attention_layernorm  pre_mlp
+        final_layer_norm                   final
+        """, roots=("gpt_neox.", "gpt_neox_japanese.", ""), **LAYER_NORM)),
+    family("bloom-residual", "bloom", when=lambda c: c.get("apply_residual_connection_post_layernorm") is True,
+        note=NOT_ONE_PLACE),
+    family("bloom", "bloom", stack("text", """
+        word_embeddings_layernorm          embedding
+        h.*.input_layernorm                pre_attention
+        h.*.post_attention_layernorm       pre_mlp
+        ln_f                               final
+        """, **LAYER_NORM)),
+    family("falcon-two-norms", "falcon RefinedWeb", stack("text", """
+        h.*.ln_attn  pre_attention
+        h.*.ln_mlp   pre_mlp
+        ln_f         final
+        """, **LAYER_NORM), when=lambda c: _falcon_norms(c) == "two"),
+    family("falcon-serial", "falcon RefinedWebModel", stack("text", """
+        h.*.input_layernorm           pre_attention
+        h.*.post_attention_layernorm  pre_mlp
+        ln_f                          final
+        """, **LAYER_NORM), when=lambda c: _falcon_norms(c) == "serial"),
+    family("falcon", "falcon RefinedWebModel", stack("text", SHARED_NORM, **LAYER_NORM)),
+    family("opt-post", "opt", stack("text", """
+        layers.*.self_attn_layer_norm  post_attention
+        layers.*.final_layer_norm      post_mlp
+        """, roots=("model.decoder.", "decoder."), **LAYER_NORM), when=lambda c: is_false(c, "do_layer_norm_before")),
+    family("opt", "opt", stack("text", """
+        layers.*.self_attn_layer_norm  pre_attention
+        layers.*.final_layer_norm      pre_mlp
+        final_layer_norm               final
+        """, roots=("model.decoder.", "decoder."), **LAYER_NORM)),
+    family("biogpt", "biogpt xglm", stack("text", """
+        layers.*.self_attn_layer_norm     pre_attention
+        layers.*.encoder_attn_layer_norm  pre_cross_attention optional
+        layers.*.final_layer_norm         pre_mlp
+        layer_norm                        final
+        """, roots=("biogpt.", "model.", ""), **LAYER_NORM)),
+    family("mpt", "mpt", stack("text", """
+        blocks.*.norm_1  pre_attention
+        blocks.*.norm_2  pre_mlp
+        norm_f           final
+        """, norm="layernorm", bias=None)),
+    family("dbrx", "dbrx", stack("text", """
+        blocks.*.norm_attn_norm.norm_1  pre_attention
+        blocks.*.norm_attn_norm.norm_2  pre_mlp
+        norm_f                          final
+        """, norm="layernorm")),
+    family("ctrl", "ctrl", stack("text", """
+        h.*.layernorm1  pre_attention
+        h.*.layernorm2  pre_mlp
+        layernorm       final
+        """, **LAYER_NORM)),
+    family("modernbert-decoder", "modernbert-decoder", stack("text", """
+        embeddings.norm     embedding
+        layers.*.attn_norm  pre_attention
+        layers.*.mlp_norm   pre_mlp
+        final_norm          final
+        """, norm="layernorm")),
+)  # fmt: skip
+
+
+# Some layers mix tokens with a convolution or a state space: the norm in front of those is `other`.
+HYBRIDS: tuple[Family, ...] = (
+    family("lfm2", "lfm2 lfm2_moe", stack("text", """
+        layers.*.operator_norm          pre_attention in=full_attention
+        layers.*.ffn_norm               pre_mlp
+        layers.*.self_attn.q_layernorm  q_norm
+        layers.*.self_attn.k_layernorm  k_norm
+        embedding_norm                  final
+        """, kinds=layer_types), by_name=False),
+    family("granitemoehybrid", "granitemoehybrid", stack("text", """
+        layers.*.input_layernorm            pre_attention in=attention|full_attention
+        layers.*.post_attention_layernorm   pre_mlp
+        layers.*.mamba.norm                 other
+        norm                                final
+        """, kinds=layer_types), by_name=False),
+    family("bamba", "bamba", stack("text", """
+        layers.*.input_layernorm   pre_attention in=attention
+        layers.*.pre_ff_layernorm  pre_mlp
+        layers.*.mamba.norm        other
+        final_layernorm            final
+        """, kinds=mamba_indices), by_name=False),
+    family("jamba", "jamba", stack("text", """
+        layers.*.input_layernorm    pre_attention in=attention
+        layers.*.pre_ff_layernorm   pre_mlp
+        layers.*.mamba.b_layernorm  other
+        layers.*.mamba.c_layernorm  other
+        layers.*.mamba.dt_layernorm other
+        final_layernorm             final
+        """, kinds=jamba_kinds), by_name=False),
+    family("falcon_h1", "falcon_h1", stack("text", """
+        layers.*.input_layernorm   pre_attention
+        layers.*.pre_ff_layernorm  pre_mlp
+        layers.*.mamba.norm        other
+        final_layernorm            final
+        """), note="In each block one norm feeds attention and a Mamba mixer side by side; it is pre_attention."),
+    family("nemotron_h", "nemotron_h", stack("text", """
+        layers.*.norm        pre_attention in=attention
+        layers.*.norm        pre_mlp in=mlp|moe
+        layers.*.mixer.norm  other
+        norm_f               final
+        """, roots=("backbone.", "model.", ""), kinds=hybrid_pattern), by_name=False),
+)  # fmt: skip
+
+
+def _falcon_norms(config: Config) -> str:
+    """How many norms a Falcon block has: ``two``, ``serial`` (two, one after the other) or ``one``."""
+    new = config.get("new_decoder_architecture") is True or config.get("model_type") == "RefinedWeb"
+    number = config.get("num_ln_in_parallel_attn")
+    if new and (number is None or number == 2):
+        return "two"
+    return "serial" if not new and is_false(config, "parallel_attn") else "one"
+
+
+LN_DECODERS: tuple[Family, ...] = (*LAYER_NORMS, *HYBRIDS)

@@ -1,0 +1,184 @@
+"""This module holds the tables of text decoders with RMSNorm. How to read and add a line: see ``families.py``.
+
+Source of each table: the module of that name in transformers 5.24, traced on tiny random models
+(``tools/trace_roles.py``, ``tests/data/roles``), or the repo or project named beside it.
+"""
+
+from __future__ import annotations
+
+from lnsim.checkpoint.families import Family, family, stack
+from lnsim.checkpoint.families_blocks import LATENTS, MTP_BLOCK, NOT_ONE_PLACE, PRE_NORM, QK_NORM, SANDWICH
+from lnsim.checkpoint.layer_kinds import has, is_false, layer_types, mllama_kinds, recurrent_kinds
+
+__all__ = ["RMS_DECODERS"]
+
+POST_NORM = """
+    layers.*.post_attention_layernorm   post_attention
+    layers.*.post_feedforward_layernorm post_mlp
+    layers.*.self_attn.q_norm           q_norm
+    layers.*.self_attn.k_norm           k_norm
+    norm                                final
+    """
+QWEN_MTP = stack("mtp", PRE_NORM + QK_NORM, offset=1.0, roots=("mtp.",),
+    counts=("mtp_num_hidden_layers", "num_nextn_predict_layers"))  # fmt: skip
+
+# Blocks of two RMSNorms in front of attention and MLP.
+LLAMA_LIKE: tuple[Family, ...] = (
+    family("llama", "llama mistral mixtral yi Yi qwen2 qwen2_moe qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text "
+        "qwen2_5_omni_thinker qwen2_5_omni_text arcee aria_text cwm diffllama emu3 emu3_text_model ernie4_5 "
+        "ernie4_5_moe eurobert glm gpt_oss granite granite_swa granitemoe granitemoe_swa granitemoeshared helium "
+        "internlm3 iquestcoder jetmoe llama4 llama4_text mimo_v2_flash ministral ministral3 phi3 phi3_v "
+        "phi4_multimodal seed_oss smollm3 baichuan internlm aquila minicpm deepseek xverse skywork",
+        stack("text", PRE_NORM)),
+    family("qwen3", "qwen3 qwen3_moe qwen3_vl_text qwen3_vl_moe_text qwen3_vl qwen3_vl_moe exaone_moe flint hy_v3 laguna "
+        "mellum minimax_m2 olmoe dots1 qwen3_omni_moe_text", stack("text", PRE_NORM + QK_NORM)),
+    family("glm4_moe", "solar_open glm4_moe glm4v_moe_text", stack("text", PRE_NORM + QK_NORM + MTP_BLOCK, mtp=True)),
+    family("deepseek_v3", "deepseek_v2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa kimi_k2 minicpm3 youtu "
+        "sarvam_mla hy_v4", stack("text", PRE_NORM + LATENTS + MTP_BLOCK, mtp=True)),
+    family("kimi_k25", "kimi_k25", stack("text", """
+        layers.*.input_layernorm            pre_attention
+        layers.*.post_attention_layernorm   pre_mlp
+        blocks.*.input_layernorm            pre_attention optional
+        blocks.*.post_attention_layernorm   pre_mlp optional
+        norm                                final
+        """ + LATENTS, mtp=True), by_name=False),
+    family("hunyuan", "hunyuan_v1_dense hunyuan_v1_moe hunyuan hunyuan_moe", stack("text", PRE_NORM + """
+        layers.*.self_attn.query_layernorm  q_norm optional
+        layers.*.self_attn.key_layernorm    k_norm optional
+        """)),
+    family("sarvam_moe", "sarvam_moe bailing_moe bailing_moe_v2", stack("text", PRE_NORM + MTP_BLOCK + """
+        layers.*.attention.query_layernorm  q_norm optional
+        layers.*.attention.key_layernorm    k_norm optional
+        """, mtp=True)),
+    family("apertus", "apertus apertus1p5_text", stack("text", """
+        layers.*.attention_layernorm        pre_attention
+        layers.*.feedforward_layernorm      pre_mlp
+        norm                                final
+        """ + QK_NORM)),
+    family("bitnet", "bitnet", stack("text", PRE_NORM + """
+        layers.*.self_attn.attn_sub_norm    other
+        layers.*.mlp.ffn_sub_norm           other
+        """)),
+    # InternLM2: repo internlm/internlm2-7b, and vllm's internlm2.py
+    family("internlm2", "internlm2", stack("text", """
+        layers.*.attention_norm  pre_attention
+        layers.*.ffn_norm        pre_mlp
+        norm                     final
+        """)),
+    # Yi's first release: repo 01-ai/Yi-34B at its first commits, and lightllm's yi weights
+    family("yi-first", "Yi yi", stack("text", """
+        layers.*.ln1  pre_attention
+        layers.*.ln2  pre_mlp
+        norm          final
+        """)),
+    # ChatGLM2/3 and GLM-4-9B: repo zai-org/chatglm3-6b, and vllm's chatglm.py
+    family("chatglm-v1", "chatglm", when=lambda c: has(c, "inner_hidden_size") or has(c, "position_encoding_2d"),
+        note=NOT_ONE_PLACE),
+    family("chatglm-residual", "chatglm", when=lambda c: c.get("apply_residual_connection_post_layernorm") is True,
+        note=NOT_ONE_PLACE),
+    family("chatglm", "chatglm", stack("text", """
+        layers.*.input_layernorm            pre_attention
+        layers.*.post_attention_layernorm   pre_mlp
+        final_layernorm                     final
+        """, roots=("transformer.encoder.", "encoder."), counts=("num_layers",)),
+        when=lambda c: not is_false(c, "rmsnorm")),
+    # Qwen-1: repo Qwen/Qwen-7B, and vllm's qwen.py
+    family("qwen", "qwen exaone", stack("text", """
+        h.*.ln_1  pre_attention
+        h.*.ln_2  pre_mlp
+        ln_f      final
+        """)),
+    family("cpmant", "cpmant", stack("text", """
+        layers.*.self_att.layernorm_before_attention  pre_attention
+        layers.*.ffn.layernorm_before_ffn             pre_mlp
+        output_layernorm                              final
+        """, roots=("cpmant.encoder.", "encoder."))),
+    family("mllama", "mllama mllama_text_model", stack("text", """
+        layers.*.input_layernorm           pre_attention in=self
+        layers.*.input_layernorm           pre_cross_attention in=cross
+        layers.*.post_attention_layernorm  pre_mlp
+        layers.*.cross_attn.q_norm         other
+        layers.*.cross_attn.k_norm         other
+        norm                               final
+        """, kinds=mllama_kinds), by_name=False),
+    # OpenELM: repo apple/OpenELM-3B
+    family("openelm", "openelm", stack("text", """
+        layers.*.attn_norm    pre_attention
+        layers.*.ffn_norm     pre_mlp
+        layers.*.attn.q_norm  q_norm optional
+        layers.*.attn.k_norm  k_norm optional
+        norm                  final
+        """, roots=("transformer.",), counts=("num_transformer_layers",))),
+    family("minimax", "minimax minimax_text_01", note=NOT_ONE_PLACE),
+)  # fmt: skip
+
+
+# Gamma stored minus one, and blocks with norms on the sublayers' outputs.
+SANDWICHES: tuple[Family, ...] = (
+    family("gemma", "gemma", stack("text", PRE_NORM, offset=1.0)),
+    family("minimax_m3", "minimax_m3_vl_text", stack("text", PRE_NORM + QK_NORM, offset=1.0)),
+    family("gemma3", "gemma2 gemma3 gemma3_text", stack("text", SANDWICH + QK_NORM, offset=1.0)),
+    family("vaultgemma", "vaultgemma", stack("text", """
+        layers.*.input_layernorm            pre_attention
+        layers.*.pre_feedforward_layernorm  pre_mlp
+        norm                                final
+        """, offset=1.0)),
+    family("recurrent_gemma", "recurrent_gemma", stack("text", """
+        layers.*.temporal_pre_norm  pre_attention in=attention
+        layers.*.channel_pre_norm   pre_mlp
+        final_norm                  final
+        """, offset=1.0, kinds=recurrent_kinds), by_name=False),
+    family("gemma4", "gemma3n gemma3n_text gemma4 gemma4_text gemma4_unified gemma4_unified_text",
+        stack("text", SANDWICH + QK_NORM + """
+        layers.*.post_per_layer_input_norm    other
+        layers.*.laurel.post_laurel_norm      other
+        layers.*.altup.router_norm            other
+        per_layer_projection_norm             other
+        """)),
+    family("qwen3_next", "qwen3_next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text",
+        stack("text", PRE_NORM + QK_NORM + """
+        layers.*.linear_attn.norm  other plain
+        """, offset=1.0), QWEN_MTP),
+    family("olmo2", "olmo2 olmo3 flex_olmo exaone4 exaone4_5_text", stack("text", POST_NORM)),
+    family("glm4", "glm4 glm4v_text glm_ocr_text", stack("text", PRE_NORM + """
+        layers.*.post_self_attn_layernorm   post_attention
+        layers.*.post_mlp_layernorm         post_mlp
+        """)),
+    family("olmo_hybrid", "olmo_hybrid", stack("text", """
+        layers.*.attention_layer_norm        pre_attention in=linear_attention
+        layers.*.input_layernorm             pre_attention in=linear_attention
+        layers.*.feedforward_layer_norm      pre_mlp in=linear_attention
+        layers.*.post_attention_layernorm    pre_mlp in=linear_attention
+        layers.*.post_attention_layernorm    post_attention in=full_attention
+        layers.*.feedforward_layer_norm      post_attention in=full_attention
+        layers.*.post_feedforward_layernorm  post_mlp in=full_attention
+        layers.*.linear_attn.o_norm          other
+        norm                                 final
+        """ + QK_NORM, kinds=layer_types), by_name=False),
+    family("kolibri1", "kolibri1", stack("text", PRE_NORM + QK_NORM + """
+        layers.*.post_attn_norm              post_attention
+        layers.*.post_ffn_norm               post_mlp
+        """)),
+    family("hyperclovax", "hyperclovax", stack("text", PRE_NORM + """
+        layers.*.post_norm1                 post_attention optional
+        layers.*.post_norm2                 post_mlp optional
+        """)),
+    family("afmoe", "afmoe", stack("text", """
+        layers.*.input_layernorm            pre_attention
+        layers.*.post_attention_layernorm   post_attention
+        layers.*.pre_mlp_layernorm          pre_mlp
+        layers.*.post_mlp_layernorm         post_mlp
+        norm                                final
+        """ + QK_NORM)),
+    family("axk1", "axk1", stack("text", PRE_NORM + LATENTS + """
+        layers.*.post_mlp_layernorm         post_mlp
+        """)),
+)  # fmt: skip
+
+
+WEIGHTLESS: tuple[Family, ...] = (
+    family("olmo", "olmo hf_olmo nanochat", note="The norms of this family have no weights (elementwise_affine=False)"),
+)
+
+
+RMS_DECODERS: tuple[Family, ...] = (*LLAMA_LIKE, *SANDWICHES, *WEIGHTLESS)
