@@ -229,6 +229,26 @@ def test_a_broken_row_is_nan_with_its_reason_and_leaves_the_others_alone(metric:
     )
 
 
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.float16])
+def test_a_nan_of_a_narrow_dtype_is_seen(dtype: type) -> None:
+    a = np.array([[1, 2, 3, np.nan], [1, 2, 3, 5]]).astype(dtype)
+    np.testing.assert_array_equal(np.isnan(pairwise(a, a, "pearson")), [[True, True], [True, False]])
+    assert len(undefined_reasons(a, a, "pearson")) == 2
+
+
+def test_a_signalling_nan_breaks_its_row_without_a_warning() -> None:
+    a = np.array([[1, 2, 3], [4, 5, 7]], dtype=np.float32)
+    a.view(np.uint32)[0, 1] = 0x7F800001
+    assert np.isnan(pairwise(a, a, "l2")[0]).all()
+    assert pairwise(a, a, "l2")[1, 1] == 0
+
+
+def test_the_smallest_values_still_have_a_direction() -> None:
+    tiny = np.array([[5e-324, 0.0], [0.0, 5e-324]])
+    np.testing.assert_array_equal(pairwise(tiny, tiny, "cosine"), [[1, 0], [0, 1]])
+    assert np.isfinite(pairwise(tiny, tiny, "rel_l2")).all()
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_different_hidden_sizes_are_refused_with_both_shapes(metric: str) -> None:
     with pytest.raises(ComparisonError, match=r"a of shape \(2, 96\) with b of shape \(3, 64\).*96 and 64 differ"):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.cosine_split import CosineTerms, cosine_terms
-from lnsim.measure.rows import Matrix, RowStatistics, check_pair, row_statistics
+from lnsim.measure.rows import Matrix, RowStatistics, check_pair, lengths, row_statistics
 from lnsim.measure.similarity import cosine, pearson, spearman
 from lnsim.measure.undefined import CV_MIN_STANDARD_ERRORS, describe, describe_zero_pairs, undefined_rows
 
@@ -118,24 +118,19 @@ def _differences(a: Matrix, b: Matrix) -> Iterator[Matrix]:
 
 def _l2(a: Matrix, b: Matrix) -> Matrix:
     # From the differences themselves: |a|^2 + |b|^2 - 2ab would lose everything where a and b are close.
-    return np.stack([_lengths(block) for block in _differences(a, b)])
-
-
-def _lengths(rows: Matrix) -> Matrix:
-    lengths: Matrix = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return lengths
+    return np.stack([lengths(block) for block in _differences(a, b)])
 
 
 def _rel_l2(a: Matrix, b: Matrix) -> Matrix:
-    return _over(_l2(a, b), _lengths(a)[:, None])
+    return _over(_l2(a, b), lengths(a)[:, None])
 
 
 def _rel_l2_b(a: Matrix, b: Matrix) -> Matrix:
-    return _over(_l2(a, b), _lengths(b)[None, :])
+    return _over(_l2(a, b), lengths(b)[None, :])
 
 
 def _rel_l2_symmetric(a: Matrix, b: Matrix) -> Matrix:
-    return _over(2 * _l2(a, b), _lengths(a)[:, None] + _lengths(b)[None, :])
+    return _over(2 * _l2(a, b), lengths(a)[:, None] + lengths(b)[None, :])
 
 
 def _over(numerator: Matrix, denominator: Matrix) -> Matrix:

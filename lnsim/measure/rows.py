@@ -11,7 +11,18 @@ import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 
-__all__ = ["MAX_MAGNITUDE", "Matrix", "RowStatistics", "check_pair", "check_rows", "row_statistics", "widen"]
+__all__ = [
+    "MAX_MAGNITUDE",
+    "Matrix",
+    "RowStatistics",
+    "centre",
+    "check_pair",
+    "check_rows",
+    "lengths",
+    "row_statistics",
+    "scale",
+    "widen",
+]
 
 Matrix = npt.NDArray[np.float64]
 
@@ -111,10 +122,26 @@ def widen(rows: npt.NDArray[Any]) -> tuple[Matrix, npt.NDArray[np.bool_]]:
     A row with NaN, an infinity or a value beyond MAX_MAGNITUDE is broken. It comes back as zeros, so that it disturbs
     no other row; callers put NaN where it took part.
     """
-    wide = rows.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN warns when it is cast; the row is marked below
+        wide = rows.astype(np.float64)
     broken = np.array((~(np.abs(wide) <= MAX_MAGNITUDE)).any(axis=1), dtype=np.bool_)
     wide[broken] = 0.0
     return wide, broken
+
+
+def lengths(rows: Matrix) -> Matrix:
+    """Euclidean length of each row, shape ``(n_layers,)``; zero for an all-zero row only."""
+    scaled, exponent = scale(rows)
+    return np.asarray(np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponent[:, 0]), dtype=np.float64)
+
+
+def scale(rows: Matrix) -> tuple[Matrix, npt.NDArray[np.int32]]:
+    """Rows times powers of two that bring their largest values near 1, and the exponents, shape ``(n_layers, 1)``.
+
+    Scaling by a power of two is exact, and keeps the squares of very small values from vanishing.
+    """
+    exponent = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
+    return np.ldexp(rows, -exponent), exponent
 
 
 def centre(rows: Matrix) -> tuple[Matrix, Matrix]:

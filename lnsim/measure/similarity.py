@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lnsim.measure.rows import Matrix, centre
+from lnsim.measure.rows import Matrix, centre, lengths, scale
 
 __all__ = ["cosine", "pearson", "spearman"]
 
@@ -42,13 +42,9 @@ def spearman(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _unit(rows: Matrix) -> Matrix:
-    """Rows of length 1; an all-zero row stays as it is.
-
-    Scaling by a power of two first is exact, and keeps the squares of very small values from vanishing.
-    """
-    exponent = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
-    scaled = np.ldexp(rows, -exponent)
-    length = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+    """Rows of length 1; an all-zero row stays as it is."""
+    scaled, _ = scale(rows)
+    length = lengths(scaled)[:, None]
     unit: Matrix = scaled / np.where(length > 0, length, 1.0)
     return unit
 
