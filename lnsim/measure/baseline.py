@@ -20,7 +20,16 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import cosine_terms, pairwise
 from lnsim.measure.nulls import permute_coordinates, pvalue
 
-__all__ = ["baseline_terms", "each_layer", "layer_values", "role_summary", "shuffled_bands", "shuffled_summary"]
+__all__ = [
+    "baseline_terms",
+    "beside_by_role",
+    "each_layer",
+    "layer_values",
+    "role_summary",
+    "sample_layers",
+    "shuffled",
+    "stands_apart",
+]
 
 _BAND = (2.5, 97.5)
 """Percentiles between which 95 % of the shuffles lie."""
@@ -44,6 +53,13 @@ def role_summary(vectors: NormVectors, roles: Sequence[str], baseline_layer: int
             "negative_share_baseline": float((one.scale[own] < 0).mean()),
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
+
+
+def sample_layers(layers: npt.ArrayLike, first: int, n: int = 5) -> list[int]:
+    """`n` layers for a figure or table: `first`, the one after it, then evenly spread up to the last."""
+    later = [int(layer) for layer in np.unique(np.asarray(layers)) if layer > first]
+    places = np.linspace(0, len(later) - 1, n - 1).round().astype(int) if later else np.array([], dtype=int)
+    return [first, *dict.fromkeys(later[place] for place in places)]
 
 
 def layer_values(vectors: NormVectors, roles: Sequence[str], layers: Iterable[int]) -> pd.DataFrame:
@@ -83,49 +99,69 @@ def each_layer(vectors: NormVectors, roles: Sequence[str], baseline_layer: int) 
     return pd.concat(frames, ignore_index=True)
 
 
-def shuffled_bands(
-    vectors: NormVectors, roles: Sequence[str], baseline_layer: int, n_permutations: int, seed: int
-) -> pd.DataFrame:
-    """Cosines beside what the baseline layer gives with its channels shuffled.
+def stands_apart(each: pd.DataFrame) -> pd.DataFrame:
+    """Whether the baseline layer is unlike every other choice; one row a role.
+
+    Args:
+        each: as ``each_layer`` gives it.
 
     Returns:
-        The columns of ``baseline_terms`` and ``null_low``, ``null_high``: the ends of the middle 95 % of the shuffles.
+        Columns ``baseline`` (its mean cosine), ``others_min``, ``others_max`` and ``apart``: True where the baseline
+        lies below the others by more than their whole spread.
     """
-    frames = []
-    for role in roles:
-        terms = _terms(vectors, role, baseline_layer)
-        null = _null(vectors[role], baseline_layer, n_permutations, seed)
-        spread = (terms["bound"] - terms["mean_term"]).to_numpy()
-        low, high = np.percentile(terms["mean_term"].to_numpy() + null * spread, _BAND, axis=0)
-        frames.append(terms.assign(null_low=low, null_high=high))
-    return pd.concat(frames, ignore_index=True)
+    own = each[each["is_baseline"]].set_index("role")["cosine_mean"]
+    others = each[~each["is_baseline"]].groupby("role", sort=False)["cosine_mean"].agg(["min", "max"])
+    found = pd.DataFrame({"baseline": own, "others_min": others["min"], "others_max": others["max"]})
+    spread = found["others_max"] - found["others_min"]
+    return found.assign(apart=found["baseline"] < found["others_min"] - spread)
 
 
-def shuffled_summary(
+def beside_by_role(frame: pd.DataFrame, columns: Sequence[str], layers: Sequence[int]) -> pd.DataFrame:
+    """Some columns of a long frame side by side: one row a layer, columns (role, column)."""
+    roles = list(dict.fromkeys(frame["role"]))
+    wide = frame[frame["layer"].isin(list(layers))].pivot(index="layer", columns="role", values=list(columns))
+    return wide.swaplevel(axis=1)[[(role, column) for role in roles for column in columns]]
+
+
+def shuffled(
     vectors: NormVectors, roles: Sequence[str], baseline_layer: int, n_permutations: int, seed: int
-) -> pd.DataFrame:
-    """The same null in numbers, one row a role; p two-sided for the mean r, one-sided for the largest ``|r|``.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The baseline layer beside what it gives with its channels shuffled.
 
     One permutation is shared by all layers, so that layers which resemble each other are not counted as independent.
+
+    Returns:
+        By layer, the columns of ``baseline_terms`` and ``null_low``, ``null_high``, the ends of the middle 95 % of the
+        shuffled cosines; and one row a role with p two-sided for the mean r, one-sided for the largest ``|r|``.
     """
-    bands = shuffled_bands(vectors, roles, baseline_layer, n_permutations, seed)
-    rows = {}
+    bands, rows = [], {}
     for role in roles:
-        own = bands[bands["role"] == role]
         null = _null(vectors[role], baseline_layer, n_permutations, seed)
-        mean = pvalue(float(own["r"].mean()), null.mean(axis=1))
-        largest = pvalue(float(own["r"].abs().max()), np.abs(null).max(axis=1), "greater")
-        rows[role] = {
-            "layers": len(own),
-            "inside_band": int(own["cosine"].between(own["null_low"], own["null_high"]).sum()),
-            "cosine_mean": own["cosine"].mean(),
-            "r_mean": mean.statistic,
-            "null_std": mean.null_std,
-            "p_r_mean": mean.pvalue,
-            "r_largest": largest.statistic,
-            "p_r_largest": largest.pvalue,
-        }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
+        band = _band(_terms(vectors, role, baseline_layer), null)
+        bands.append(band)
+        rows[role] = _against(band, null)
+    return pd.concat(bands, ignore_index=True), pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
+
+
+def _band(terms: pd.DataFrame, null: npt.NDArray[np.float64]) -> pd.DataFrame:
+    spread = (terms["bound"] - terms["mean_term"]).to_numpy()
+    low, high = np.percentile(terms["mean_term"].to_numpy() + null * spread, _BAND, axis=0)
+    return terms.assign(null_low=low, null_high=high)
+
+
+def _against(band: pd.DataFrame, null: npt.NDArray[np.float64]) -> dict[str, float | int]:
+    mean = pvalue(float(band["r"].mean()), null.mean(axis=1))
+    largest = pvalue(float(band["r"].abs().max()), np.abs(null).max(axis=1), "greater")
+    return {
+        "layers": len(band),
+        "inside_band": int(band["cosine"].between(band["null_low"], band["null_high"]).sum()),
+        "cosine_mean": float(band["cosine"].mean()),
+        "r_mean": mean.statistic,
+        "null_std": mean.null_std,
+        "p_r_mean": mean.pvalue,
+        "r_largest": largest.statistic,
+        "p_r_largest": largest.pvalue,
+    }
 
 
 def _terms(vectors: NormVectors, role: str, baseline_layer: int) -> pd.DataFrame:
@@ -174,6 +210,6 @@ def _shares(scale: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 
 
 def _pattern(names: Sequence[str]) -> str:
-    """The tensor names of one role as one name, with the layer number as a star."""
-    patterns = {re.sub(r"(?<=\.)\d+(?=\.)", "*", name) for name in names}
+    """The tensor names of one role as one name, from the layer number on, which is a star."""
+    patterns = {re.sub(r"^.*?\.\d+\.", "*.", name) for name in names}
     return ", ".join(sorted(patterns))

@@ -111,8 +111,9 @@ def _top(sections: Sequence[StudySection], reports: Sequence[Report]) -> list[tu
     """The three statements at the top: what was compared, found, and how far to trust it."""
     # A replica's numbers say nothing about real models, so they have no place in the answer.
     real = [report for report in reports if report.page["source"] != "replica"]
-    led = [report for report in real if report.page.get("headline")][:_MOST_HEADLINES]
-    found = [str(report.page["headline"]) for report in led]
+    led = [report for report in real if report.page.get("headline")] or real
+    led = led[:_MOST_HEADLINES]
+    found = [str(report.page["headline"] or report.page["finding"]) for report in led]
     trust = [str(report.page["trust"]) for report in led]
     return [
         ("Compared", [_compared(real)]),

@@ -139,22 +139,33 @@ class Page:
         claim: str,
         caption: str = "",
         formats: Mapping[str, str] | None = None,
-        rows: Sequence[Hashable] | None = None,
+        labels: Mapping[str, str] | None = None,
+        shown: pd.DataFrame | None = None,
         gap_before: Sequence[Hashable] = (),
         transpose: bool = False,
     ) -> None:
-        """Write all of a DataFrame as CSV, then show it, or the `rows` of it, as a table.
+        """Write a DataFrame as CSV, then show it as a table.
 
-        `formats` gives the format of a column's floats (``.3f`` where none is given); `gap_before` and `transpose` are
-        those of ``lnsim.render.table.table``.
+        Args:
+            frame: what is written, with every digit.
+            name: subject; the file is called ``NN_name.csv``.
+            claim: the words in bold.
+            caption: what the columns mean, n, and the side of a p-value.
+            formats: by column, the format of its floats, where the usual one (three decimals, four for p) does not do.
+            labels: by column, what readers see in place of its name.
+            shown: the part or shape of it that stands on the page, where the whole is too long.
+            gap_before: index values before which a stronger line parts the rows.
+            transpose: True to set attributes downwards, for few rows with many columns.
         """
         path = save_table(frame, self._folder("data/tables"), f"{self.number}_{name}")
-        if rows is not None:
-            caption += f" All {len(frame)} rows: `data/tables/{self.study.name}/{path.name}`"
+        if shown is not None:
+            caption = f"{caption} In full: `data/tables/{self.study.name}/{path.name}`".strip()
         number = self._count("table", name)
-        shown = frame if rows is None else frame.loc[list(rows)]
         label = self._marked(f"Table {number}.")
-        html = table_markup(shown, f"cap-{number}", label, claim, caption, formats or {}, gap_before, transpose)
+        whole = frame if shown is None else shown
+        html = table_markup(
+            whole, f"cap-{number}", label, claim, caption, formats or {}, labels or {}, gap_before, transpose
+        )
         _show({"text/html": html})
 
     def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from lnsim.errors import NotebookError
+from lnsim.render.markup import typographic
 
 __all__ = ["clean_html", "code_html", "prose_html", "slug"]
 
@@ -87,6 +88,10 @@ class _Prose(IPythonRenderer):  # type: ignore[misc, unused-ignore]
         """A heading; an h2 opens a section, and the contents link to its id."""
         mark = f' id="{slug(re.sub("<[^>]+>", "", html.unescape(text)))}"' if level == 2 else ""
         return f"<h{level}{mark}>{text}</h{level}>\n"
+
+    def text(self, text: str) -> str:
+        """Plain text, with typographic apostrophes and minus signs."""
+        return str(super().text(typographic(text)))
 
     def block_math(self, body: str) -> str:
         """A display formula in the box in which it scrolls when it is wider than the page."""

@@ -43,6 +43,10 @@ def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
     buffer = io.BytesIO()
     # Fonts are chosen when a figure is drawn, that is here.
     with mpl.rc_context(style):
+        if (engine := figure.get_layout_engine()) is not None:
+            # Laying out costs as much as drawing, and the second format needs no other layout.
+            engine.execute(figure)
+            figure.set_layout_engine("none")
         figure.savefig(buffer, format=kind, dpi=_DPI, metadata=metadata)
     return buffer.getvalue()
 
@@ -67,10 +71,13 @@ def save_figure(figure: Figure, folder: Path, name: str, description: str) -> by
 
 
 def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:
-    """Write a DataFrame as CSV with every digit of its numbers; returns the file."""
+    """Write a DataFrame as CSV with every digit of its numbers; plain row numbers are left out. Returns the file."""
+    import pandas as pd
+
     _check(name)
     # The shortest text that reads back as the same float64, and line ends that do not depend on the system.
-    text = frame.to_csv(lineterminator="\n", index_label=[str(n) if n else "" for n in frame.index.names])
+    numbered = isinstance(frame.index, pd.RangeIndex)
+    text = frame.to_csv(lineterminator="\n", index=not numbered)
     return write_whole(folder / f"{name}.csv", text.encode("utf-8"))
 
 

@@ -14,29 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
 from lnsim.render.markup import inline
-from lnsim.render.words import rounded
+from lnsim.render.words import ROLE_LABELS, header_text, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ROLE_LABELS", "cell_text", "header_text", "table"]
-
-ROLE_LABELS: Mapping[str, str] = {
-    "pre_attention": "pre-attention",
-    "pre_mlp": "pre-MLP",
-    "post_attention": "post-attention",
-    "post_mlp": "post-MLP",
-    "pre_cross_attention": "pre-cross-attention",
-    "post_cross_attention": "post-cross-attention",
-}
-"""How prose writes a role, where it differs from the role's own name."""
-
-
-def header_text(name: Hashable) -> str:
-    """A column's or row's name as a reader sees it: roles as in prose, underscores as spaces."""
-    text = str(name)
-    tower, slash, role = text.rpartition("/")
-    return tower + slash + ROLE_LABELS.get(role, role.replace("_", " "))
+__all__ = ["cell_text", "table"]
 
 
 def cell_text(value: Any, spec: str = ".3f") -> str:
@@ -62,6 +45,7 @@ def table(
     claim: str,
     caption: str,
     formats: Mapping[str, str],
+    labels: Mapping[str, str],
     gap_before: Sequence[Hashable] = (),
     transpose: bool = False,
 ) -> str:
@@ -71,13 +55,15 @@ def table(
         frame: index and columns labelled; columns of one or two levels.
         caption_id: id of the caption, unique on the page.
         label: for example ``Table 1.``; `claim` follows it in bold, then `caption`.
-        formats: by column name (the last level), the format of its floats; ``.3f`` where none is given.
+        formats: by column name (the last level), the format of its floats, where it is not the usual one.
+        labels: by column name, what readers see in its place.
         gap_before: index values before which a stronger line parts the rows.
         transpose: True to set attributes downwards, for few rows with many columns.
     """
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
     texts = _texts(frame, formats)
+    texts = texts.rename(columns=dict(labels))
     shown = texts.T if transpose else texts
     words = f"<b>{inline(f'{label} {claim}')}</b> {inline(caption)}"
     return (
@@ -92,11 +78,19 @@ def _texts(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
 
     columns = {}
     for place, name in enumerate(frame.columns):
-        last = name[-1] if isinstance(name, tuple) else name
-        columns[place] = [cell_text(value, formats.get(str(last), ".3f")) for value in frame.iloc[:, place].tolist()]
+        last = str(name[-1] if isinstance(name, tuple) else name)
+        spec = formats.get(last, _spec(last))
+        columns[place] = [cell_text(value, spec) for value in frame.iloc[:, place].tolist()]
     texts = pd.DataFrame(columns, index=frame.index, dtype=object)
     texts.columns = frame.columns
     return texts
+
+
+def _spec(name: str) -> str:
+    """The usual format of a column's floats: p-values need a fourth digit, shares read best in per cent."""
+    if name.startswith("p_") or name == "pvalue":
+        return ".4f"
+    return ".1%" if "share" in name.split("_") else ".3f"
 
 
 def _is_text(values: Sequence[str]) -> bool:

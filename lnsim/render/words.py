@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import NotebookError
 
-__all__ = ["count", "listed", "rounded", "span"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "COLUMN_LABELS",
+    "ROLE_LABELS",
+    "by_role",
+    "count",
+    "header_text",
+    "listed",
+    "power_of_ten",
+    "role_names",
+    "rounded",
+    "span",
+]
+
+ROLE_LABELS: Mapping[str, str] = {
+    "pre_attention": "pre-attention",
+    "pre_mlp": "pre-MLP",
+    "post_attention": "post-attention",
+    "post_mlp": "post-MLP",
+    "pre_cross_attention": "pre-cross-attention",
+    "post_cross_attention": "post-cross-attention",
+}
+"""How prose writes a role, where it differs from the role's own name."""
+
+COLUMN_LABELS: Mapping[str, str] = {
+    "cosine_mean": "mean cosine",
+    "inside_band": "inside the 95 % range",
+    "mean_over_rms_baseline": "mean/rms, baseline layer",
+    "mean_over_rms_others_min": "mean/rms, others, least",
+    "mean_over_rms_others_max": "mean/rms, others, most",
+    "negative_share_baseline": "negative γ, baseline layer",
+    "null_std": "null, standard deviation",
+    "p_r_largest": "p, largest |r|",
+    "p_r_mean": "p, mean r",
+    "r_largest": "largest |r|",
+    "r_mean": "mean r",
+}
+"""How a table heads a column, where underscores as spaces would not be clear."""
 
 
 def rounded(value: float, spec: str = ".3f") -> str:
@@ -29,6 +69,15 @@ def span(values: npt.ArrayLike, spec: str = ".2f") -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def power_of_ten(value: float) -> str:
+    """A very small or large number with one digit, for example ``3 × 10⁻¹⁶``; 0 as ``0``."""
+    if value == 0:
+        return "0"
+    digit, exponent = f"{value:.0e}".split("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{digit.replace('-', '−')} × 10{raised}"
+
+
 def listed(texts: Iterable[object]) -> str:
     """``a``, ``a and b`` or ``a, b and c``; NotebookError for nothing."""
     parts: Sequence[str] = [str(text) for text in texts]
@@ -40,3 +89,23 @@ def listed(texts: Iterable[object]) -> str:
 def count(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: ``1 layer``, ``30 layers``, ``9,999 permutations``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def role_names(roles: Iterable[str]) -> str:
+    """Roles in words: ``pre-attention and pre-MLP``."""
+    return listed(header_text(role) for role in roles)
+
+
+def by_role(frame: pd.DataFrame, column: str, spec: str = ".2f") -> str:
+    """The span of a column in each role: ``0.01 to 0.03 for the pre-attention norm and 0.90 for the pre-MLP norm``."""
+    groups = frame.groupby("role", sort=False)[column]
+    return listed(f"{span(values, spec)} for the {header_text(str(role))} norm" for role, values in groups)
+
+
+def header_text(name: Hashable) -> str:
+    """A column's or row's name as a reader sees it: roles as in prose, underscores as spaces."""
+    text = str(name)
+    if text in COLUMN_LABELS:
+        return COLUMN_LABELS[text]
+    tower, slash, role = text.rpartition("/")
+    return tower + slash + ROLE_LABELS.get(role, role.replace("_", " "))

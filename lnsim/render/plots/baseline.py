@@ -22,8 +22,7 @@ from lnsim.render.plots.style import (
     thumbnail_axes,
     title_of,
 )
-from lnsim.render.table import header_text
-from lnsim.render.words import rounded, span
+from lnsim.render.words import header_text, rounded, span
 
 __all__ = ["baseline_curves", "baseline_thumbnail", "cosine_terms", "each_layer_as_baseline", "null_band"]
 

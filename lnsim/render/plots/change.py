@@ -15,7 +15,7 @@ from lnsim.render.plots.style import (
     styled,
     thumbnail_axes,
 )
-from lnsim.render.table import header_text
+from lnsim.render.words import header_text
 
 __all__ = ["change_by_layer", "change_thumbnail"]
 

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from lnsim.render.plots.style import (
     LABEL,
     QUIET,
-    WIDTH,
     end_labels,
     marker_of,
     panels,
@@ -20,8 +19,7 @@ from lnsim.render.plots.style import (
     styled,
     thumbnail_axes,
 )
-from lnsim.render.table import header_text
-from lnsim.render.words import rounded
+from lnsim.render.words import header_text, rounded
 
 __all__ = ["layer_histograms", "norm_by_layer", "norm_thumbnail"]
 
@@ -30,26 +28,25 @@ _BINS = 90
 
 @styled
 def layer_histograms(values: pd.DataFrame, baseline_layer: int) -> Figure:
-    """Values of γ over channels, one panel a layer and role.
+    """Values of γ over channels: one panel a role, one heap a layer, all on one scale.
 
     Args:
         values: one row a channel; columns of two levels, (role, layer).
         baseline_layer: the layer drawn in its role's colour; the others are grey.
     """
-    import matplotlib.pyplot as plt
-
-    names = list(dict.fromkeys(values.columns.get_level_values(0)))
+    roles = list(dict.fromkeys(values.columns.get_level_values(0)))
     layers = list(dict.fromkeys(int(layer) for layer in values.columns.get_level_values(1)))
-    size = (WIDTH, 0.62 * len(layers) + 1.2)
-    figure, grid = plt.subplots(len(layers), len(names), figsize=size, sharex=True, squeeze=False)
+    figure, axes = panels(len(roles), height=0.6 * len(layers) + 1.1, sharey=True, sharex=True)
     edges = _edges(values.to_numpy())
-    for column, name in enumerate(names):
-        for row, layer in enumerate(layers):
-            _histogram(grid[row, column], values[name][layer], edges, name if layer == baseline_layer else None)
-            if column == 0:
-                grid[row, 0].set_ylabel(f"layer {layer}", rotation=0, ha="right", va="center", fontsize=11, y=0.25)
-        grid[0, column].set_title(header_text(name), color=role_colour(name))
-        grid[-1, column].set_xlabel("γ of one channel")
+    for ax, role in zip(axes, roles, strict=True):
+        for place, layer in enumerate(layers):
+            colour = role_colour(role) if layer == baseline_layer else QUIET
+            _heap(ax, values[role][layer].to_numpy(), edges, len(layers) - 1 - place, colour)
+        ax.axvline(0, color=LABEL, linewidth=0.9, linestyle=(0, (2, 2)))
+        ax.set_title(header_text(role), color=role_colour(role))
+        ax.set_xlabel("γ of one channel")
+    axes[0].set_yticks(range(len(layers)), labels=[f"layer {layer}" for layer in reversed(layers)])
+    axes[0].set_ylim(-0.05, len(layers))
     return figure
 
 
@@ -90,15 +87,13 @@ def _edges(values: np.ndarray) -> np.ndarray:
     return np.linspace(low, high + 0.05 * (high - low), _BINS)
 
 
-def _histogram(ax: Axes, values: pd.Series, edges: np.ndarray, name: str | None) -> None:
-    """One layer; drawn in the role's colour where it is the baseline, that is where `name` is given."""
-    ax.hist(values, bins=list(edges), color=role_colour(name) if name else QUIET)
-    ax.axvline(0, color=LABEL, linewidth=0.9, linestyle=(0, (2, 2)))
-    ax.grid(False)
-    ax.set_yticks([])
+def _heap(ax: Axes, values: np.ndarray, edges: np.ndarray, base: int, colour: str) -> None:
+    """One layer's values, highest bin 0.9 high, standing on `base`, with its two numbers at the right."""
+    counts = np.histogram(values, bins=edges)[0]
+    ax.stairs(base + 0.9 * counts / counts.max(), edges, baseline=base, fill=True, color=colour)
     mean, rms = float(values.mean()), float(np.sqrt(np.mean(np.square(values))))
     words = f"mean {rounded(mean)}\nmean/rms {rounded(mean / rms)}"
-    ax.text(1.0, 0.98, words, transform=ax.transAxes, ha="right", va="top", fontsize=9.5, color=LABEL, linespacing=1.2)
+    ax.text(edges[-1], base + 0.86, words, ha="right", va="top", fontsize=9.5, color=LABEL, linespacing=1.2)
 
 
 def _norm_lines(ax: Axes, lines: pd.DataFrame) -> None:

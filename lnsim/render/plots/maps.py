@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from lnsim.errors import NotebookError
 from lnsim.render.plots.style import LABEL, panels, styled
-from lnsim.render.table import header_text
+from lnsim.render.words import header_text
 
 __all__ = ["DIVERGING", "SEQUENTIAL", "correlation_maps"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lnsim.render.table import header_text
+from lnsim.render.words import header_text
 
 __all__ = [
     "INDEPENDENT",

@@ -1,0 +1,163 @@
+"""This program opens the index and every report in headless Chromium and says what is wrong with them.
+
+    python tests/browser/check_reports.py reports [--shots DIR] [--chromium PATH]
+
+Each page is opened light, dark and 390 pixels wide. It fails on a request that leaves the page's own files, a script
+error, a picture that is not painted or has no alt text, a page that scrolls sideways, a heading that skips a level, an
+id used twice, and a link that leads nowhere. Exit code 0: nothing found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlparse
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+SCRIPT = """() => {
+  const images = [...document.images];
+  const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+  const seen = e => e.getClientRects().length > 0;
+  const levels = [...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].filter(seen)
+    .filter(e => !e.closest('nav')).map(e => +e.tagName[1]);
+  return {
+    blank: images.filter(i => !(i.complete && i.naturalWidth > 0)).length,
+    dumb: images.filter(i => !(i.alt || '').trim()).length,
+    images: images.length,
+    sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    repeated: ids.filter((id, n) => ids.indexOf(id) !== n),
+    levels: levels,
+    links: [...document.links].map(a => a.href),
+    errors: document.querySelectorAll('.stream.error').length,
+    formulas: [...document.querySelectorAll('main .md')].filter(e => /\\$[^$]+\\$/.test(e.innerText)).length,
+  };
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One way of looking at a page."""
+
+    name: str
+    width: int
+    scheme: str
+
+
+VIEWS = (
+    View("light", 1280, "light"),
+    View("dark", 1280, "dark"),
+    View("390", 390, "light"),
+    View("390-dark", 390, "dark"),
+)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Check every page below the folder; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Open every report in Chromium and check it.")
+    parser.add_argument("reports", type=Path, help="folder that holds index.html")
+    parser.add_argument("--shots", type=Path, help="write a screenshot of every page and view into this folder")
+    parser.add_argument("--chromium", default="/usr/bin/chromium", help="the browser (/usr/bin/chromium)")
+    options = parser.parse_args(words)
+    pages = sorted(options.reports.rglob("*.html"))
+    if not (options.reports / "index.html").is_file() or len(pages) < 2:
+        print(f"{options.reports}: expected index.html and at least one report; run run_all.py first.")
+        return 1
+    found = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=options.chromium, args=FLAGS)
+        for path in pages:
+            found += list(check_page(browser, path.resolve(), options.shots))
+        browser.close()
+    for line in found:
+        print(line)
+    print(f"{len(pages)} pages in {len(VIEWS)} views: {len(found) or 'no'} findings.")
+    return 1 if found else 0
+
+
+def check_page(browser: Browser, path: Path, shots: Path | None) -> Iterator[str]:
+    """Every finding on one page, in every view."""
+    for view in VIEWS:
+        context = browser.new_context(viewport={"width": view.width, "height": 900}, color_scheme=view.scheme)
+        page = context.new_page()
+        noted: list[str] = []
+        watch(page, noted)
+        page.goto(path.as_uri(), wait_until="load")
+        found = noted + list(judge(page, path))
+        if shots is not None:
+            shots.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=shots / f"{path.parent.name}-{path.stem}-{view.name}.png", full_page=True)
+        context.close()
+        for finding in found:
+            yield f"{path.parent.name}/{path.name}, {view.name}: {finding}"
+
+
+def watch(page: Page, noted: list[str]) -> None:
+    """Note every script error and every request that is not for the page's own files; let none of the latter out."""
+
+    def route(request_route) -> None:  # type: ignore[no-untyped-def]
+        url = request_route.request.url
+        if urlparse(url).scheme in ("file", "data", "blob"):
+            request_route.continue_()
+        else:
+            noted.append(f"asked for {url[:120]}")
+            request_route.abort()
+
+    page.route("**/*", route)
+    page.on("pageerror", lambda error: noted.append(f"script error: {error}"))
+    page.on("console", lambda message: message.type == "error" and noted.append(f"console: {message.text[:200]}"))
+
+
+def judge(page: Page, path: Path) -> Iterator[str]:
+    """What is wrong with a page that is open."""
+    facts = page.evaluate(SCRIPT)
+    if facts["blank"]:
+        yield f"{facts['blank']} of {facts['images']} pictures are not painted"
+    if facts["dumb"]:
+        yield f"{facts['dumb']} pictures have no alt text"
+    if facts["sideways"] > 0:
+        yield f"the page is {facts['sideways']} pixels wider than the window"
+    if facts["repeated"]:
+        yield f"ids used twice: {', '.join(facts['repeated'])}"
+    if facts["errors"]:
+        yield f"{facts['errors']} cells show an error"
+    if facts["formulas"]:
+        yield f"{facts['formulas']} texts show a formula as its source"
+    yield from judge_headings(facts["levels"])
+    for link in sorted(set(facts["links"])):
+        if not resolves(link, path):
+            yield f"a link leads nowhere: {link}"
+
+
+def judge_headings(levels: list[int]) -> Iterator[str]:
+    """One h1, and no level skipped on the way down."""
+    if levels.count(1) != 1:
+        yield f"{levels.count(1)} headings of level 1, expected one"
+    for before, after in pairwise(levels):
+        if after > before + 1:
+            yield f"a heading of level {after} follows one of level {before}"
+
+
+def resolves(link: str, path: Path) -> bool:
+    """True where a link's file exists and, where it names a place, has that id."""
+    address, place = urldefrag(link)
+    parts = urlparse(address)
+    if parts.scheme != "file":
+        return parts.scheme in ("http", "https")
+    target = Path(unquote(parts.path))
+    if not target.is_file():
+        return False
+    return not place or f'id="{unquote(place)}"' in target.read_text("utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
