@@ -202,7 +202,7 @@ def test_lnsim_loads_the_bits_that_safetensors_reads(name: str) -> None:
     stored = vectors.stored
     assert stored
     assert all(stored[key].tobytes() == tensors[key].tobytes() for key in stored)
-    assert set(stored) == {key for key in tensors if key.endswith(".weight")}
+    assert {key for key in tensors if key.endswith(".weight")} <= set(stored) <= set(tensors)
     assert not vectors.missing_layers
 
 
