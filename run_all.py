@@ -65,8 +65,7 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
 
     settings = dict(parse_setting(text) for text in options.set)
     if options.source == "hub":
-        for name in names:
-            fetch_study(load_study(name))
+        fetch(names)
     plans = [plan_study(name, options.source, notebooks, asked=bool(options.study)) for name in names]
     with tqdm(total=sum(len(plan.notebooks) for plan in plans), unit="notebook", disable=None) as bar:
         runs = run_plans(
@@ -81,6 +80,18 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
     summary(runs, {notebook.number for notebook in notebooks})
     print(f"\n{os.path.relpath(options.reports / 'index.html')}")
     return 0 if all(study_run.succeeded for study_run in runs) else 1
+
+
+def fetch(names: list[str]) -> None:
+    """Read the studies' vectors from the Hub; a model that cannot be read is named, the others are kept."""
+    from tqdm import tqdm
+
+    for name in names:
+        study = load_study(name)
+        with tqdm(total=len(study.models), desc=name, unit="model", disable=None) as bar:
+            failed = fetch_study(study, each=lambda key: bar.update())
+        for key, reason in failed.items():
+            print(f"run_all.py: model '{key}': {reason}", file=sys.stderr)
 
 
 def selected(notebooks: tuple[Notebook, ...], only: str | None) -> tuple[Notebook, ...]:

@@ -62,7 +62,7 @@ def study_section(study: Study, run: StudyRun, reports: dict[str, Report]) -> St
     """Gather a study's section from its record and its reports by number."""
     entries = [_entry(run, number, reports.get(number)) for number in sorted(run.outcomes)]
     not_run = [
-        ("" if number == "all" else number, reason, run.command if number == "all" else "")
+        ("" if number == "all" else number, _sentence(reason), run.command if number == "all" else "")
         for number, reason in sorted(run.not_run.items())
     ]
     sources = {str(report.page["source"]) for report in reports.values()}
@@ -94,6 +94,11 @@ def write_index(sections: Sequence[StudySection], runs: Sequence[StudyRun], path
     return write_whole(path, (html.strip() + "\n").encode("utf-8"))
 
 
+def _sentence(phrase: str) -> str:
+    """A reason as a sentence; one that leads to a command ends with its colon."""
+    return phrase[:1].upper() + phrase[1:] + ("" if phrase.endswith((".", ":")) else ".")
+
+
 def _entry(run: StudyRun, number: str, report: Report | None) -> Entry:
     outcome = run.outcomes[number]
     return Entry(
@@ -113,7 +118,7 @@ def _top(sections: Sequence[StudySection], reports: Sequence[Report]) -> list[tu
     real = [report for report in reports if report.page["source"] != "replica"]
     led = [report for report in real if report.page.get("headline")] or real
     led = led[:_MOST_HEADLINES]
-    found = [str(report.page["headline"] or report.page["finding"]) for report in led]
+    found = [str(report.page.get("headline") or f"{report.title} {report.page['finding']}") for report in led]
     trust = [str(report.page["trust"]) for report in led]
     return [
         ("Compared", [_compared(real)]),

@@ -68,9 +68,16 @@ def parse_setting(text: str) -> tuple[str, Any]:
     if name.strip() in _STUDY_SETTINGS:
         raise NotebookError(f"Reading --set '{text}': use --{name.strip()} for it.")
     try:
-        return name.strip(), ast.literal_eval(value.strip())
+        parsed = ast.literal_eval(value.strip())
     except (ValueError, SyntaxError):
-        return name.strip(), value.strip()
+        parsed = value.strip()
+    try:
+        # A notebook's parameter is what JSON can hold; this also makes a tuple the list it would become.
+        return name.strip(), json.loads(json.dumps(parsed))
+    except TypeError as error:
+        raise NotebookError(
+            f"Reading --set '{text}': expected a number, a text, True, False, None or a list; {error}."
+        ) from None
 
 
 def known_parameters(notebook: Notebook) -> tuple[str, ...]:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 
+import lnsim
 from lnsim.checkpoint.vectors import NormVectors
 
 __all__ = ["description", "model_record", "model_rows", "versions"]
 
-_PACKAGES = ("numpy", "pandas", "matplotlib", "lnsim")
+_PACKAGES = ("numpy", "pandas", "matplotlib")
 
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that a number can depend on."""
-    found = {"python": ".".join(str(part) for part in sys.version_info[:3])}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed, run from its folder"
-    return found
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    return {"lnsim": lnsim.__version__, "python": python, **{package: version(package) for package in _PACKAGES}}
 
 
 def description(models: Iterable[NormVectors]) -> str:

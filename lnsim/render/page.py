@@ -6,6 +6,7 @@ executed notebook by ``lnsim.render.html``, makes the report. Figures and tables
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -51,6 +52,7 @@ class Page:
     source: str
     settings: SimpleNamespace
     kind: str = "stored"
+    _given: dict[str, Any] = field(default_factory=dict)
     _used: dict[str, NormVectors] = field(default_factory=dict)
     _labels: dict[str, str] = field(default_factory=dict)
 
@@ -70,7 +72,8 @@ class Page:
         from lnsim.study.catalog import load_study
 
         loaded = load_study(study)
-        return cls(number, loaded, source, _settings(loaded, number, given))
+        changed = {name: value for name, value in given.items() if value is not None}
+        return cls(number, loaded, source, _settings(loaded, number, given), _given=changed)
 
     def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
@@ -194,7 +197,8 @@ class Page:
 
     def _command(self) -> str:
         source = "" if self.kind == "stored" else f" --source {self.kind}"
-        return f"python run_all.py --study {self.study.name}{source} --only {self.number}"
+        changed = "".join(f" --set {shlex.quote(f'{name}={value!r}')}" for name, value in self._given.items())
+        return f"python run_all.py --study {self.study.name}{source} --only {self.number}{changed}"
 
     def _folder(self, kind: str) -> Any:
         from lnsim.paths import project_root

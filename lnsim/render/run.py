@@ -55,7 +55,7 @@ def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: boo
         reason = f"no vectors of its {len(study.models)} models are stored here. To read them from the Hub:"
         if asked:
             raise StudyError(f"Study '{name}': {reason} {fetch_command(name)}")
-        return Plan(study, source, (), {"all": reason[0].upper() + reason[1:]})
+        return Plan(study, source, (), {"all": reason})
     runs = tuple(notebook for notebook in notebooks if notebook.number in study.experiments)
     skipped = [notebook.number for notebook in notebooks if notebook.number not in study.experiments]
     reasons = {number: "the study's file has no parameters for it" for number in skipped}

@@ -34,7 +34,7 @@ def cell_text(value: Any, spec: str = ".3f") -> str:
     if isinstance(number, int):
         return f"{number:,}".replace("-", "−")
     if isinstance(number, float):
-        return "undefined" if math.isnan(number) else rounded(number, spec)
+        return "undefined" if math.isnan(number) else rounded(number, spec).replace("%", " %")
     return str(value)
 
 

@@ -6,15 +6,15 @@ A notebook never touches the network: ``hub`` here means extracts that were read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.errors import SourceError, StudyError
+from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.study.catalog import Model, Study
 
-__all__ = ["SOURCES", "StudyVectors", "fetch_command", "study_vectors"]
+__all__ = ["SOURCES", "StudyVectors", "fetch_command", "fetch_study", "study_vectors"]
 
 SOURCES = ("auto", "stored", "hub", "replica")
 """What a user may ask for; ``auto`` means stored vectors where present, and never the network."""
@@ -46,6 +46,33 @@ def fetch_command(study: str) -> str:
     return f"python run_all.py --study {study} --source hub"
 
 
+def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) -> dict[str, str]:
+    """Read the norm vectors of a study's models from the Hub into ``data/vectors``; this uses the network.
+
+    Args:
+        study: as read from its file.
+        each: called with a model's key when it has been read.
+
+    Returns:
+        By model key, why it could not be read; the others were.
+
+    Raises:
+        StudyError: when the study's file does not allow the source ``hub``.
+    """
+    from lnsim.checkpoint.extract import extract_and_keep
+    from lnsim.paths import vectors_dir
+
+    _kind(study, "hub")
+    failed: dict[str, str] = {}
+    for model in study.models:
+        try:
+            extract_and_keep(str(model.repo_id), revision=model.revision, out=vectors_dir() / study.name)
+        except LnsimError as error:
+            failed[model.key] = str(error)
+        each(model.key)
+    return failed
+
+
 def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None = None) -> StudyVectors:
     """The vectors of a study's models, without any network.
 
@@ -69,13 +96,20 @@ def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None
 
 
 def _kind(study: Study, source: str) -> str:
+    """Where the vectors are looked for; ``hub`` and ``replica`` only where the study's file allows them."""
     if source not in SOURCES:
         raise StudyError(f"Study '{study.name}': '{source}' is not a source; known are {', '.join(SOURCES)}.")
+    if source in ("auto", "stored"):
+        return "stored"
+    if source not in study.sources:
+        raise StudyError(
+            f"Study '{study.name}': its file does not allow the source '{source}', only {', '.join(study.sources)}."
+        )
     if source == "replica":
         raise StudyError(
             f"Study '{study.name}': there are no replica vectors yet. Real ones come by: {fetch_command(study.name)}"
         )
-    return "stored" if source == "auto" else source
+    return source
 
 
 def _models(study: Study, keys: Iterable[str] | None) -> list[Model]:
@@ -90,11 +124,7 @@ def _load(model: Model, kind: str) -> NormVectors:
     import lnsim
     from lnsim.paths import find_stored
 
-    vectors = lnsim.load(find_stored(model.stored or model.key))
+    vectors = lnsim.load(find_stored(model.stored))
     if kind == "hub" and vectors.commit is None:
         raise SourceError(f"The stored extract of '{model.key}' was not read from the Hub: no commit is on record.")
     return vectors
-
-
-def fetch_study(study: Study) -> None:
-    raise NotImplementedError
