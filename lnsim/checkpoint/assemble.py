@@ -175,6 +175,7 @@ def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArr
         stored=stored,
         stored_bias=stored_bias,
         names=tuple(tensor.name for tensor in weights.values()),
+        bias_names=tuple(tensor.name for tensor in biases.values()),
         norm_type=first.norm_type,
         shared=first.shared,
     )

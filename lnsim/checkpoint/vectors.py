@@ -50,6 +50,7 @@ class RoleVectors:
             and FP8), for exact comparison.
         stored_bias: the same for the bias, or None.
         names: tensor names of the weights, one a row.
+        bias_names: tensor names of the biases, one a row, or empty.
         norm_type: ``rmsnorm`` or ``layernorm``.
         shared: True where one norm feeds attention and MLP at once.
     """
@@ -63,6 +64,7 @@ class RoleVectors:
     names: tuple[str, ...]
     norm_type: str
     shared: bool = False
+    bias_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_layers = len(self.layers)
@@ -146,10 +148,12 @@ class NormVectors:
 
     @property
     def stored(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Every stored tensor by its name, in the stored dtype: the bits of the file."""
+        """Every stored weight and bias by its tensor name, in the stored dtype: the bits of the file."""
         found: dict[str, npt.NDArray[Any]] = {}
         for vectors in self.roles.values():
             found.update(zip(vectors.names, vectors.stored, strict=True))
+            if vectors.stored_bias is not None:
+                found.update(zip(vectors.bias_names, vectors.stored_bias, strict=True))
         return MappingProxyType(found)
 
 

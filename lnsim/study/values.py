@@ -98,6 +98,11 @@ class Study:
             raise StudyError(f"key 'not_run.{both[0]}': notebook {both[0]} also has parameters; keep one of the two.")
         _check_controls(self)
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What readers see of each model, by key."""
+        return MappingProxyType({model.key: model.label for model in self.models})
+
     def model(self, key: str) -> Model:
         """The model of a key; StudyError names the keys there are."""
         for model in self.models:

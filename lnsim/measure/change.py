@@ -1,0 +1,249 @@
+"""This module measures what changed between two checkpoints, layer by layer: in stored bits, in value, in pattern.
+
+Layers are matched by number; a layer that only one of the two has is left out and named. "a" is the older checkpoint
+where one comes from the other, and the measures that have a direction divide by its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.errors import ComparisonError
+from lnsim.measure.metrics import pairwise
+
+__all__ = [
+    "changes",
+    "joined",
+    "layer_maps",
+    "layer_matrix",
+    "map_statistics",
+    "matched_rows",
+    "members",
+    "pair_changes",
+    "pair_label",
+    "summary",
+    "ulp_distance",
+    "unmatched_layers",
+]
+
+_BY_LAYER = ("pearson", "cosine", "rel_l2", "mean_abs_diff", "max_abs_diff")
+
+
+def matched_rows(a: RoleVectors, b: RoleVectors) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Layer numbers that both have, and the rows of each, all of shape ``(n_matched,)``.
+
+    Raises:
+        ComparisonError: when they share no layer.
+    """
+    layers, rows_a, rows_b = np.intersect1d(a.layers, b.layers, assume_unique=True, return_indices=True)
+    if not len(layers):
+        raise ComparisonError(
+            f"Matching layers of role '{a.role}': one has layers {a.layers.tolist()}, the other {b.layers.tolist()}."
+        )
+    return layers, rows_a, rows_b
+
+
+def unmatched_layers(a: NormVectors, b: NormVectors, roles: Sequence[str]) -> dict[str, list[int]]:
+    """By role, the layers that only one of the two has; roles where all match are left out."""
+    found = {role: np.setxor1d(a[role].layers, b[role].layers).tolist() for role in roles}
+    return {role: layers for role, layers in found.items() if layers}
+
+
+def ulp_distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """How many representable values lie between two stored values, plus one; 0 where they are equal.
+
+    Args:
+        a: floats as stored, any shape and any float dtype of at most 32 bits.
+        b: the same shape and dtype.
+
+    Returns:
+        int64, same shape. Floats are counted in their own order, so a step over zero counts as one step each side; +0
+        and -0 are the same place.
+
+    Raises:
+        ComparisonError: when dtypes or shapes differ, or the dtype is none of these.
+
+    >>> ulp_distance(np.float32([1.0, 0.0]), np.float32([1.0000001, -0.0])).tolist()
+    [1, 0]
+    """
+    if a.dtype != b.dtype or a.shape != b.shape:
+        raise ComparisonError(
+            f"Counting units in the last place: {a.dtype} of shape {a.shape} against {b.dtype} of shape {b.shape}."
+        )
+    return np.abs(_places(a) - _places(b))
+
+
+def pair_changes(a: NormVectors, b: NormVectors, roles: Sequence[str]) -> pd.DataFrame:
+    """Every matched layer of two checkpoints.
+
+    Returns:
+        Columns ``role``, ``layer``, ``changed_ratio`` (share of values whose stored bits differ; NaN where the stored
+        dtypes differ), ``pearson``, ``cosine``, ``rel_l2`` (divided by the length of ``a``), ``mean_abs_diff``,
+        ``max_abs_diff``, ``ulp`` (mean size of one unit in the last place of ``a``'s stored dtype) and ``ulp_median``
+        (median number of such units between the two, NaN where the dtypes differ).
+    """
+    frames = [_role_changes(role, a[role], b[role]) for role in roles]
+    return pd.concat(frames, ignore_index=True)
+
+
+def changes(
+    pairs: Sequence[Sequence[str]],
+    models: Mapping[str, NormVectors],
+    roles: Sequence[str],
+    labels: Mapping[str, str],
+    related: bool,
+) -> pd.DataFrame:
+    """``pair_changes`` of several pairs, with ``pair`` (its label) and ``related`` before the columns.
+
+    Args:
+        pairs: model keys.
+        models: vectors by key.
+        roles: roles compared.
+        labels: what readers see of each key.
+        related: whether these pairs are known to be related.
+    """
+    frames = []
+    for a, b in pairs:
+        frame = pair_changes(models[a], models[b], roles)
+        frame.insert(0, "pair", pair_label(a, b, labels))
+        frame.insert(1, "related", related)
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def joined(*frames: pd.DataFrame) -> pd.DataFrame:
+    """Several results of ``changes`` as one; empty ones, of a study without such pairs, are left out.
+
+    Raises:
+        ComparisonError: when all are empty.
+    """
+    full = [frame for frame in frames if len(frame)]
+    if not full:
+        raise ComparisonError("Measuring what changed: the study names no pair at all.")
+    return pd.concat(full, ignore_index=True)
+
+
+def members(*groups: Sequence[Sequence[str]]) -> list[str]:
+    """Every model key in these lists of pairs, once, in order."""
+    return list(dict.fromkeys(key for pairs in groups for pair in pairs for key in pair))
+
+
+def summary(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a pair and role, over its layers: how much changed, and the least r and cosine.
+
+    Args:
+        frame: as ``changes`` gives it.
+
+    Returns:
+        Index ``pair``; columns ``role``, ``layers``, ``changed_mean``, ``rel_l2_mean``, ``ulp_median``,
+        ``pearson_min`` and ``cosine_min``.
+    """
+    found = frame.groupby(["pair", "role"], sort=False).agg(
+        layers=("layer", "size"),
+        changed_mean=("changed_ratio", "mean"),
+        rel_l2_mean=("rel_l2", "mean"),
+        ulp_median=("ulp_median", "median"),
+        pearson_min=("pearson", "min"),
+        cosine_min=("cosine", "min"),
+    )
+    return found.reset_index("role")
+
+
+def layer_matrix(a: NormVectors, b: NormVectors, role: str, metric: str, labels: tuple[str, str]) -> pd.DataFrame:
+    """Every layer of one model against every layer of another; index and columns are layer numbers, named by models."""
+    values = pairwise(a[role].scale, b[role].scale, metric)
+    index = pd.Index(a[role].layers, name=labels[0])
+    return pd.DataFrame(values, index=index, columns=pd.Index(b[role].layers, name=labels[1]))
+
+
+def layer_maps(
+    pairs: Sequence[Sequence[str]], models: Mapping[str, NormVectors], role: str, labels: Mapping[str, str]
+) -> dict[str, pd.DataFrame]:
+    """Pearson r of every layer with every layer, one matrix a pair, by the pair's label."""
+    return {
+        pair_label(a, b, labels): layer_matrix(models[a], models[b], role, "pearson", (labels[a], labels[b]))
+        for a, b in pairs
+    }
+
+
+def map_statistics(
+    pairs: Sequence[Sequence[str]],
+    models: Mapping[str, NormVectors],
+    roles: Sequence[str],
+    labels: Mapping[str, str],
+) -> pd.DataFrame:
+    """What the maps hold on their diagonal (equal layer numbers) and off it.
+
+    Returns:
+        One row a pair and role, index ``pair``; columns ``role``, ``diagonal_min``, ``diagonal_max``, ``other_max``
+        (largest r of two different layers) and ``all_mean``.
+    """
+    rows = []
+    for role in roles:
+        for label, frame in layer_maps(pairs, models, role, labels).items():
+            same = frame.index.to_numpy()[:, None] == frame.columns.to_numpy()[None, :]
+            values = frame.to_numpy()
+            rows.append(
+                {
+                    "pair": label,
+                    "role": role,
+                    "diagonal_min": values[same].min(),
+                    "diagonal_max": values[same].max(),
+                    "other_max": values[~same].max(),
+                    "all_mean": values.mean(),
+                }
+            )
+    return pd.DataFrame(rows).set_index("pair")
+
+
+def pair_label(a: str, b: str, labels: Mapping[str, str]) -> str:
+    """How readers see a pair of model keys."""
+    return f"{labels[a]} × {labels[b]}"
+
+
+def _role_changes(role: str, a: RoleVectors, b: RoleVectors) -> pd.DataFrame:
+    layers, rows_a, rows_b = matched_rows(a, b)
+    scale_a, scale_b = a.scale[rows_a], b.scale[rows_b]
+    stored_a, stored_b = a.stored[rows_a], b.stored[rows_b]
+    same_dtype = stored_a.dtype == stored_b.dtype
+    undefined = np.full(len(layers), np.nan)
+    return pd.DataFrame(
+        {
+            "role": role,
+            "layer": layers,
+            "changed_ratio": np.diag(pairwise(stored_a, stored_b, "changed_ratio")) if same_dtype else undefined,
+            **{metric: np.diag(pairwise(scale_a, scale_b, metric)) for metric in _BY_LAYER},
+            "ulp": _spacing(stored_a).mean(axis=1),
+            "ulp_median": np.median(ulp_distance(stored_a, stored_b), axis=1) if same_dtype else undefined,
+        }
+    )
+
+
+def _places(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Place of each float in the order of all floats of its dtype, zero at 0.
+
+    The bits of a float, read as sign and magnitude, already count in order of size.
+    """
+    size = values.dtype.itemsize
+    if size > 4 or values.dtype.kind in "iub":
+        raise ComparisonError(
+            f"Counting units in the last place of {values.dtype}: a float of at most 32 bits is needed."
+        )
+    bits = np.ascontiguousarray(values).view(f"u{size}").astype(np.int64)
+    sign = 1 << (8 * size - 1)
+    return np.where(bits & sign, -(bits & (sign - 1)), bits)
+
+
+def _spacing(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Size of one unit in the last place at each value."""
+    wide = np.abs(values.astype(np.float64))
+    info = ml_dtypes.finfo(values.dtype)
+    exponent = np.floor(np.log2(np.maximum(wide, float(info.smallest_normal))))
+    return np.asarray(np.exp2(exponent) * float(info.eps))
