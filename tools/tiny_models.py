@@ -19,7 +19,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 LAYERS = 4
 SIZES: tuple[tuple[int, tuple[str, ...]], ...] = (
     (32, ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "embedding_size", "word_embed_proj_dim", "model_dim",
-         "projection_dim", "out_hidden_size", "text_embed_dim", "output_dim", "decoder_hidden_size", "vision_hidden_size",
+         "projection_dim", "out_hidden_size", "text_embed_dim", "output_dim", "decoder_hidden_size",
+         "vision_hidden_size",
          "cross_attention_hidden_size", "shared_expert_hidden_size", "d_embed", "lru_width", "attention_hidden_size")),
     (48, ("intermediate_size", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "d_ff", "n_inner", "ffn_hidden_size",
          "moe_intermediate_size", "shared_expert_intermediate_size", "ffn_size", "hidden_dim", "intermediate_size_mlp",
@@ -30,7 +31,8 @@ SIZES: tuple[tuple[int, tuple[str, ...]], ...] = (
     (4, ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads", "decoder_attention_heads",
         "num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts", "num_experts_per_layer",
         "linear_num_value_heads", "swa_num_attention_heads", "num_global_key_value_heads")),
-    (2, ("num_key_value_heads", "num_kv_heads", "linear_num_key_heads", "num_experts_per_tok", "moe_k", "moe_topk", "top_k",
+    (2, ("num_key_value_heads", "num_kv_heads", "linear_num_key_heads", "num_experts_per_tok", "moe_k", "moe_topk",
+         "top_k",
         "top_k_experts", "n_group", "mamba_n_groups_", "num_hidden_groups_", "swa_num_key_value_heads")),
     (4, ("rotary_dim", "partial_rotary_dim")),
     (1, ("topk_group", "n_shared_experts", "moe_num_shared_experts", "num_shared_experts", "first_k_dense_replace",
@@ -39,8 +41,10 @@ SIZES: tuple[tuple[int, tuple[str, ...]], ...] = (
         "linear_value_head_dim", "attention_head_dim", "kv_channels", "global_head_dim", "hidden_size_per_layer_input",
         "swa_head_dim", "mamba_d_head", "mamba_head_dim", "index_head_dim")),
     (16, ("q_lora_rank", "kv_lora_rank", "qk_head_dim_", "mamba_d_state", "ssm_state_size", "state_size")),
-    (256, ("vocab_size", "vocab_size_per_layer_input", "text_vocab_size", "max_source_positions_", "tokenizer_vocab_size")),
-    (128, ("max_position_embeddings", "n_positions", "n_ctx", "max_target_positions", "max_source_positions", "max_seq_len")),
+    (256, ("vocab_size", "vocab_size_per_layer_input", "text_vocab_size", "max_source_positions_",
+         "tokenizer_vocab_size")),
+    (128, ("max_position_embeddings", "n_positions", "n_ctx", "max_target_positions", "max_source_positions",
+         "max_seq_len")),
 )  # fmt: skip
 SMALL = {name: size for size, names in SIZES for name in names}
 TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
@@ -85,6 +89,7 @@ class Builder:
         self.model_type, self.extra = model_type, extra or {}
 
     def config(self) -> PreTrainedConfig:
+        """The small config."""
         cls = CONFIG_MAPPING[self.model_type]
         return cls(**shrink(cls(), {**EXTRAS.get(self.model_type, {}), **self.extra}))
 
@@ -124,12 +129,16 @@ MROPE = {"rope_type": "default", "rope_theta": 10000.0}
 # What the defaults leave open, or what would leave a kind of layer out of a model of four layers.
 EXTRAS: dict[str, dict[str, Any]] = {
     "bamba": {"attn_layer_indices": [1, 3], "mamba_n_heads": 8, "mamba_n_groups": 1, "mamba_d_head": 8},
-    "dbrx": {"attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0}, "ffn_config": {"ffn_hidden_size": 48}},
+    "dbrx": {
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0, "clip_qkv": 8.0},
+        "ffn_config": {"ffn_hidden_size": 48},
+    },
     "deepseek_v2": {"num_experts_per_tok": 2, "n_group": 1, "topk_group": 1},
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "esm": {"vocab_size": 64, "emb_layer_norm_before": True, "mask_token_id": 3},
     "gemma3n_text": {"num_kv_shared_layers": 0, "layer_types": ["sliding_attention", "full_attention"] * 2},
-    **dict.fromkeys(("glm4v_text", "glm_ocr_text"), {"rope_parameters": {**MROPE, "mrope_section": [1, 1, 2]}}),
+    "glm4v_text": {"rope_parameters": {**MROPE, "mrope_section": [1, 1, 2]}},
+    "glm_ocr_text": {"rope_parameters": {**MROPE, "mrope_section": [1, 1, 2]}},
     "glm4v_moe_text": {"rope_parameters": {**MROPE, "mrope_section": [1, 1, 0]}},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"] * 2, "mamba_n_heads": 8, "mamba_d_head": 8},
@@ -142,6 +151,25 @@ EXTRAS: dict[str, dict[str, Any]] = {
     "ministral": {"head_dim": 8},
     "nemotron": {"num_key_value_heads": 2, "head_dim": 8},
     "zamba": {"attention_hidden_size": 64, "attention_head_dim": 16},
+}
+
+# The same model type with another layout, by the config.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bloom-residual": ("bloom", {"apply_residual_connection_post_layernorm": True}),
+    "cohere-qk": ("cohere", {"use_qk_norm": True}),
+    "falcon-new": ("falcon", {"new_decoder_architecture": True}),
+    "falcon-new-one": ("falcon", {"new_decoder_architecture": True, "num_ln_in_parallel_attn": 1}),
+    "falcon-serial": ("falcon", {"parallel_attn": False}),
+    "glm4_moe-qk": ("glm4_moe", {"use_qk_norm": True}),
+    "gpt_neox-serial": ("gpt_neox", {"use_parallel_residual": False}),
+    "hubert-stable": ("hubert", {"do_stable_layer_norm": True}),
+    "hyperclovax-post": ("hyperclovax", {"use_post_norm": True}),
+    "opt-post": ("opt", {"do_layer_norm_before": False}),
+    "persimmon-plain": ("persimmon", {"qk_layernorm": False}),
+    "phi-qk": ("phi", {"qk_layernorm": True}),
+    "stablelm-parallel": ("stablelm", {"use_parallel_residual": True}),
+    "stablelm-qk": ("stablelm", {"qk_layernorm": True}),
+    "wav2vec2-stable": ("wav2vec2", {"do_stable_layer_norm": True}),
 }
 
 

@@ -97,12 +97,13 @@ LAYER_NORMS: tuple[Family, ...] = (
     family("opt-post", "opt", stack("text", """
         layers.*.self_attn_layer_norm  post_attention
         layers.*.final_layer_norm      post_mlp
-        """, roots=("model.decoder.", "decoder."), **LAYER_NORM), when=lambda c: is_false(c, "do_layer_norm_before")),
+        """, roots=("model.decoder.", "decoder."), **LAYER_NORM), by_name=False,
+        when=lambda c: is_false(c, "do_layer_norm_before")),
     family("opt", "opt", stack("text", """
         layers.*.self_attn_layer_norm  pre_attention
         layers.*.final_layer_norm      pre_mlp
         final_layer_norm               final
-        """, roots=("model.decoder.", "decoder."), **LAYER_NORM)),
+        """, roots=("model.decoder.", "decoder."), **LAYER_NORM), by_name=False),
     family("biogpt", "biogpt xglm", stack("text", """
         layers.*.self_attn_layer_norm     pre_attention
         layers.*.encoder_attn_layer_norm  pre_cross_attention optional

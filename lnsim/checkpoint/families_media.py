@@ -14,8 +14,9 @@ __all__ = ["MEDIA"]
 # Alone, in a two-tower model, or beside a text decoder; with and without `vision_model.`
 VISION_ROOTS = (
     "", "vision_model.", "vision_tower.", "vision_tower.vision_model.", "model.vision_tower.", "model.vision_model.",
-    "model.vision_tower.vision_model.", "vit.", "deit.", "beit.", "dinov2.", "dinov2_with_registers.", "ijepa.", "dpt.",
-    "yolos.", "vit_msn.", "data2vec_vision.", "vision_encoder.",
+    "model.vision_tower.vision_model.", "model.vision_encoder.",
+    "vit.", "deit.", "beit.", "dinov2.", "dinov2_with_registers.", "ijepa.",
+    "dpt.", "yolos.", "vit_msn.", "data2vec_vision.", "vision_encoder.",
 )  # fmt: skip
 AUDIO_ROOTS = (
     "", "audio_tower.", "model.audio_tower.", "wav2vec2.", "hubert.", "wavlm.", "sew.", "unispeech.", "unispeech_sat.",

@@ -24,22 +24,23 @@ QWEN_MTP = stack("mtp", PRE_NORM + QK_NORM, offset=1.0, roots=("mtp.",),
 
 # Blocks of two RMSNorms in front of attention and MLP.
 LLAMA_LIKE: tuple[Family, ...] = (
-    family("llama", "llama mistral mixtral yi Yi qwen2 qwen2_moe qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text "
+    family("llama", "llama mistral mixtral qwen2 qwen2_moe qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text "
         "qwen2_5_omni_thinker qwen2_5_omni_text arcee aria_text cwm diffllama emu3 emu3_text_model ernie4_5 "
         "ernie4_5_moe eurobert glm gpt_oss granite granite_swa granitemoe granitemoe_swa granitemoeshared helium "
         "internlm3 iquestcoder jetmoe llama4 llama4_text mimo_v2_flash ministral ministral3 phi3 phi3_v "
-        "phi4_multimodal seed_oss smollm3 baichuan internlm aquila minicpm deepseek xverse skywork",
+        "phi4_multimodal seed_oss smollm3 baichuan internlm aquila minicpm deepseek xverse skywork "
+        "granite_docling_text",
         stack("text", PRE_NORM)),
-    family("qwen3", "qwen3 qwen3_moe qwen3_vl_text qwen3_vl_moe_text qwen3_vl qwen3_vl_moe exaone_moe flint hy_v3 laguna "
-        "mellum minimax_m2 olmoe dots1 qwen3_omni_moe_text", stack("text", PRE_NORM + QK_NORM)),
+    family("qwen3", "qwen3 qwen3_moe qwen3_vl_text qwen3_vl_moe_text qwen3_vl qwen3_vl_moe exaone_moe flint hy_v3 "
+        "laguna mellum minimax_m2 olmoe dots1 qwen3_omni_moe_text", stack("text", PRE_NORM + QK_NORM)),
     family("glm4_moe", "solar_open glm4_moe glm4v_moe_text", stack("text", PRE_NORM + QK_NORM + MTP_BLOCK, mtp=True)),
     family("deepseek_v3", "deepseek_v2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa kimi_k2 minicpm3 youtu "
-        "sarvam_mla hy_v4", stack("text", PRE_NORM + LATENTS + MTP_BLOCK, mtp=True)),
+        "sarvam_mla hy_v4 kimi_linear bailing_hybrid", stack("text", PRE_NORM + LATENTS + MTP_BLOCK, mtp=True)),
     family("kimi_k25", "kimi_k25", stack("text", """
         layers.*.input_layernorm            pre_attention
         layers.*.post_attention_layernorm   pre_mlp
-        blocks.*.input_layernorm            pre_attention optional
-        blocks.*.post_attention_layernorm   pre_mlp optional
+        blocks.*.input_layernorm            pre_attention
+        blocks.*.post_attention_layernorm   pre_mlp
         norm                                final
         """ + LATENTS, mtp=True), by_name=False),
     family("hunyuan", "hunyuan_v1_dense hunyuan_v1_moe hunyuan hunyuan_moe", stack("text", PRE_NORM + """
@@ -60,13 +61,17 @@ LLAMA_LIKE: tuple[Family, ...] = (
         layers.*.mlp.ffn_sub_norm           other
         """)),
     # InternLM2: repo internlm/internlm2-7b, and vllm's internlm2.py
-    family("internlm2", "internlm2", stack("text", """
+    family("internlm2", "internlm2 mistral_large4_text", stack("text", """
         layers.*.attention_norm  pre_attention
         layers.*.ffn_norm        pre_mlp
         norm                     final
         """)),
-    # Yi's first release: repo 01-ai/Yi-34B at its first commits, and lightllm's yi weights
-    family("yi-first", "Yi yi", stack("text", """
+    # Yi's first release has its own names: repo 01-ai/Yi-34B at its first commits, and lightllm's yi weights
+    family("yi", "yi Yi", stack("text", PRE_NORM + """
+        layers.*.ln1  pre_attention
+        layers.*.ln2  pre_mlp
+        """), by_name=False),
+    family("yi-first", "", stack("text", """
         layers.*.ln1  pre_attention
         layers.*.ln2  pre_mlp
         norm          final
@@ -128,7 +133,8 @@ SANDWICHES: tuple[Family, ...] = (
         layers.*.channel_pre_norm   pre_mlp
         final_norm                  final
         """, offset=1.0, kinds=recurrent_kinds), by_name=False),
-    family("gemma4", "gemma3n gemma3n_text gemma4 gemma4_text gemma4_unified gemma4_unified_text",
+    family("gemma4", "gemma3n gemma3n_text gemma4 gemma4_text gemma4_unified gemma4_unified_text "
+        "embedding_gemma2_text",
         stack("text", SANDWICH + QK_NORM + """
         layers.*.post_per_layer_input_norm    other
         layers.*.laurel.post_laurel_norm      other

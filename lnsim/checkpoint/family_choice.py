@@ -46,11 +46,12 @@ HOW_TO_ADD = (
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The family, its towers with this checkpoint's config, and sentences for the reader."""
+    """The family, its towers with this checkpoint's config, towers that stand beside it, and sentences."""
 
     family: Family
     model_type: str
     towers: tuple[Tower, ...]
+    beside: tuple[Tower, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -65,16 +66,15 @@ def choose(norms: Sequence[NormName], config: Config | None, model_type: str | N
     Raises:
         RoleError: no table, or several that disagree; the message lists the norm-like names.
     """
-    if config is None and model_type is None:
-        return _by_names(norms, where)
-    config = config or {}
+    if config is None:
+        return _by_names(norms, where) if model_type is None else _by_type(norms, model_type, where)
     for name, part in _declared(config, model_type):
         family = _variant(name, {**config, **tower_config(part, "text")})
         if family is not None and not family.stacks:
-            raise RoleError(f"While giving roles to the norms of {where}: '{name}' has no table. {family.note}.")
+            raise _without_table(family, name, where)
         if family is not None:
-            towers = [*_towers(family, part if part.get("model_type") == name else config, where)]
-            return Choice(family, name, (*towers, *_media(config, family, where)))
+            towers = _towers(family, part if part.get("model_type") == name else config, where)
+            return Choice(family, name, tuple(towers), tuple(_media(config, family, where)))
     declared = model_type or config.get("model_type")
     raise unknown_family(norms, where, f"the model type {str(declared)[:60]!r} has no table")
 
@@ -131,7 +131,7 @@ def _is_media_root(root: str) -> bool:
 
 
 def _by_names(norms: Sequence[NormName], where: str) -> Choice:
-    distinct = list({(norm.template, norm.numbers[1:], norm.kind): norm for norm in norms}.values())
+    distinct = _distinct(norms)
     fitting = [(family, roles) for family in FAMILIES if family.by_name and (roles := _fit(family, distinct, where))]
     if not fitting:
         raise unknown_family(norms, where, "there is no config, and no table has exactly these names")
@@ -144,11 +144,42 @@ def _by_names(norms: Sequence[NormName], where: str) -> Choice:
     if len(offsets) > 1:
         notes.append("Some of these families store gamma minus one; it is taken as stored (offset 0).")
         family = replace(family, stacks=tuple(replace(stack, offset=0.0) for stack in family.stacks))
-    return Choice(family, "", tuple(Tower(stack, {}, None) for stack in family.stacks), tuple(notes))
+    return Choice(family, "", tuple(Tower(stack, {}, None) for stack in family.stacks), notes=tuple(notes))
 
 
-def _fit(family: Family, norms: Sequence[NormName], where: str) -> dict[str, tuple[object, ...]] | None:
-    """What the family says of each name, or None unless its blocks are exactly the checkpoint's."""
+def _by_type(norms: Sequence[NormName], model_type: str, where: str) -> Choice:
+    """The family of a model type without its config: where the config would decide, the block norms must."""
+    variants = [family for family in FAMILIES if model_type in family.model_types]
+    if not variants:
+        raise unknown_family(norms, where, f"the model type {model_type[:60]!r} has no table")
+    if len(variants) > 1:
+        layouts = [family for family in variants if _fit(family, _distinct(norms), where, whole=False)]
+        if len(layouts) != 1:
+            raise unknown_family(
+                norms, where, f"{model_type!r} has several layouts, and there is no config to tell which"
+            )
+        variants = layouts
+    if not variants[0].stacks:
+        raise _without_table(variants[0], model_type, where)
+    return Choice(variants[0], model_type, tuple(_towers(variants[0], {}, where)))
+
+
+def _without_table(family: Family, model_type: str, where: str) -> RoleError:
+    return RoleError(f"While giving roles to the norms of {where}: '{model_type}' has no table. {family.note}.")
+
+
+def _distinct(norms: Sequence[NormName]) -> list[NormName]:
+    """One name for all layers: the layer is the first number of a name."""
+    return list({(norm.template, norm.numbers[1:], norm.kind): norm for norm in norms}.values())
+
+
+def _fit(
+    family: Family, norms: Sequence[NormName], where: str, whole: bool = True
+) -> dict[str, tuple[object, ...]] | None:
+    """What the family says of each name, or None unless its blocks are exactly the checkpoint's.
+
+    With ``whole`` the norms outside the blocks count too.
+    """
     towers = [Tower(stack, {}, None) for stack in family.stacks]
     try:
         matches = match_norms(norms, towers, where)
@@ -157,16 +188,21 @@ def _fit(family: Family, norms: Sequence[NormName], where: str) -> dict[str, tup
     blocks = [match for match in matches if match.norm.numbers]
     if not blocks or any(match.pattern is None for match in blocks):
         return None
-    if not all(_is_complete(stack, matches) for stack in family.stacks):
+    roots = tuple({match.root for match in blocks if match.root})
+    if whole and roots and any(match.pattern is None and match.norm.template.startswith(roots) for match in matches):
+        return None  # one more norm beside the blocks: another family
+    if not all(_is_complete(stack, matches, whole) for stack in family.stacks):
         return None
     return {match.norm.name: _meaning(match) for match in matches}
 
 
-def _is_complete(stack: Stack, matches: Sequence[Match]) -> bool:
+def _is_complete(stack: Stack, matches: Sequence[Match], whole: bool) -> bool:
     own = [match for match in matches if match.tower is not None and match.tower.stack is stack and match.pattern]
     weights = {match.pattern for match in own if match.norm.kind == "weight"}
     biases = {match.pattern for match in own if match.norm.kind == "bias"}
-    promised = {pattern for pattern in stack.patterns if pattern.in_block and not pattern.optional}
+    lines = (pattern for pattern in stack.patterns if whole or pattern.in_block)
+    promised = {pattern for pattern in lines if not pattern.optional and "mtp" not in pattern.kinds}
+    promised = {pattern for pattern in promised if pattern.role != "other"}
     if not promised <= weights:
         return False
     return stack.bias is None or (promised <= biases if stack.bias else not biases)

@@ -90,7 +90,7 @@ def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) 
     """Match every norm-like name, in order; a two-dimensional tensor that is no per-head norm is dropped.
 
     Raises:
-        RoleError: one tower's blocks appear under two prefixes.
+        RoleError: one tower's blocks appear under two prefixes, or two norms claim one place.
     """
     index = build_index(towers)
     marked = _marked_layers(norms)
@@ -102,7 +102,23 @@ def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) 
             match = _look_up(norm, index, marked, roots)
         if len(norm.shape) == 1 or match.pattern is not None:
             matches.append(match)
+    _check_places(matches, where)
     return matches
+
+
+def _check_places(matches: Iterable[Match], where: str) -> None:
+    places: dict[tuple[object, ...], str] = {}
+    for match in matches:
+        if match.pattern is None or match.pattern.role == "other" or "#" in match.pattern.path:
+            continue
+        place = (id(match.tower), match.mtp, match.layer, match.pattern.role, match.norm.kind)
+        first = places.setdefault(place, match.norm.name)
+        if first != match.norm.name:
+            raise RoleError(
+                f"While giving roles to the norms of {where}: '{first}' and '{match.norm.name}' would both be the "
+                f"{match.pattern.role} {match.norm.kind} of layer {match.layer}; expected one. "
+                f"Read a checkpoint that holds one model, or pass the model_type that fits its blocks."
+            )
 
 
 def _look_up(norm: NormName, index: Index, marked: frozenset[int], roots: Mapping[int, str] | None) -> Match:

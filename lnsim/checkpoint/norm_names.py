@@ -12,7 +12,7 @@ __all__ = ["NormName", "collapse", "looks_like_norm", "norm_names", "parse_name"
 
 KINDS = {"weight": "weight", "gamma": "weight", "scale": "weight", "bias": "bias", "beta": "bias"}
 SUFFIXES = tuple(f"{separator}{kind}" for kind in KINDS for separator in "._")
-MAX_DIGITS = 5  # no model has 100,000 blocks; longer numbers are no layer
+MAX_DIGITS = 4  # no model has 10,000 blocks; longer numbers are no layer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,760 @@
+"""This module tests the role tables: against traced models, real names, look-alikes and hostile names."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lnsim.checkpoint.families import ROLES, Pattern, stack
+from lnsim.checkpoint.family_choice import FAMILIES, known_model_types
+from lnsim.checkpoint.norm_names import collapse, looks_like_norm, parse_name
+from lnsim.checkpoint.roles import NormTensor, RoleMap, map_roles
+from lnsim.errors import RoleError
+
+Shapes = dict[str, tuple[int, ...]]
+WHERE = "org/model@0123abc"
+TRACED = {path.stem: json.loads(path.read_text()) for path in sorted(Path(__file__).parent.glob("data/roles/*.json"))}
+
+# Traced, and left without a table on purpose: an error is right.
+UNKNOWN = {
+    "axk2",
+    "blip",
+    "bloom-residual",
+    "convnext",
+    "deepseek_v4",
+    "doge",
+    "dpr",
+    "encoder-decoder",
+    "fnet",
+    "funnel",
+    "git",
+    "inkling_text",
+    "kosmos-2.5",
+    "lfm3",
+    "longcat_flash",
+    "minimax",
+    "mobilebert",
+    "moshi",
+    "mra",
+    "nanochat",
+    "olmo",
+    "perceiver",
+    "resnet",
+    "rwkv",
+    "seamless_m4t",
+    "segformer",
+    "trocr",
+    "vilt",
+    "wav2vec2-conformer",
+    "yoso",
+    "zamba",
+    "zaya",
+}
+KNOWN = sorted(set(TRACED) - UNKNOWN)
+
+# Where the table says `other` although the trace finds a place, with the reason.
+STATED_OTHER = {
+    "feature_projection.layer_norm": "normalises convolution features, of another width, in front of the projection",
+    "feature_extractor.conv_layers.*.layer_norm": "inside the convolution stem",
+    "post_per_layer_input_norm": "on the output of the per-layer embeddings, neither attention nor MLP",
+    "altup.router_norm": "in front of AltUp's router, a single small product",
+    "laurel.post_laurel_norm": "on LAuReL's output, a low-rank branch beside attention",
+    "global_self_attn_layer_norm": "Pegasus-X normalises a second stream, that of the global tokens",
+    "self_attn.norm_q": "Cosmos3 renames them; only Qwen3's own names are in the table",
+    "self_attn.norm_k": "as norm_q",
+}
+# Where the trace is misled or the place is outside the vocabulary, and the source says what holds.
+BY_SOURCE = {
+    ("gemma3n_text", "model.layers.*.input_layernorm.weight"): "pre_attention",  # LAuReL adds the normed input back
+    ("sew", "layer_norm.weight"): "other",  # on the convolution features
+    ("sew", "layer_norm.bias"): "other",
+}
+# Their encoder, or their cross-attention layers, did not run.
+MANY_TOWERS = {"mllama", "pegasus_x"}
+
+
+def shapes_of(traced: dict[str, Any]) -> Shapes:
+    """Every norm tensor of a traced model, in the order of its fixture."""
+    return {name: tuple(row[2]) for row in traced["norms"] for name in names_of(row)}
+
+
+def names_of(row: list[Any]) -> list[str]:
+    path, layers = row[0], row[1]
+    return [path.replace("*", str(layer), 1) for layer in layers] if layers else [path]
+
+
+def is_stated_other(path: str, traced_role: str) -> bool:
+    mixer = ":" in traced_role and "DeltaNet" not in traced_role and "Attention" not in traced_role.split(":")[1]
+    return mixer or any(path.rpartition(".")[0].endswith(ending) for ending in STATED_OTHER)
+
+
+def by_name(roles: RoleMap) -> dict[str, NormTensor]:
+    return {tensor.name: tensor for tensor in roles.tensors}
+
+
+# Against traced models
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_traced_norm_gets_its_traced_role(name: str) -> None:
+    traced = TRACED[name]
+    found = by_name(map_roles(shapes_of(traced), traced["config"], where=WHERE))
+    for row in traced["norms"]:
+        role = row[3].split(":")[0]
+        for tensor in names_of(row):
+            if is_stated_other(row[0], row[3]):
+                role = "other"
+            if role != "unused":
+                assert found[tensor].role == BY_SOURCE.get((name, row[0]), role), tensor
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_norm_type_offset_and_sharing_are_those_of_the_traced_module(name: str) -> None:
+    traced = TRACED[name]
+    found = by_name(map_roles(shapes_of(traced), traced["config"], where=WHERE))
+    for row in traced["norms"]:
+        for tensor in (found[n] for n in names_of(row) if found[n].role != "other"):
+            if row[3] != "unused" and row[4] != "unknown":
+                assert tensor.norm_type == row[4], tensor
+                assert tensor.shared == row[6], tensor
+                assert tensor.offset == (row[5] if tensor.kind == "weight" else 0.0), tensor
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_norm_that_the_text_run_did_not_use_is_never_in_the_main_tower_with_a_role(name: str) -> None:
+    traced = TRACED[name]
+    roles = map_roles(shapes_of(traced), traced["config"], where=WHERE)
+    found = by_name(roles)
+    for row in traced["norms"]:
+        for tensor in names_of(row):
+            if (
+                row[3] == "unused"
+                and roles.main_tower not in ("vision", "audio")
+                and "cross" not in str(traced["config"])
+            ):
+                assert found[tensor].role == "other" or found[tensor].tower != roles.main_tower, tensor
+
+
+@pytest.mark.parametrize("name", sorted(UNKNOWN))
+def test_a_traced_family_without_a_table_is_an_error(name: str) -> None:
+    traced = TRACED[name]
+    with pytest.raises(RoleError, match="While giving roles to the norms of org/model@0123abc"):
+        map_roles(shapes_of(traced), traced["config"], where=WHERE)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_family_read_as_another_never_gets_a_wrong_role_without_its_config(name: str) -> None:
+    traced = TRACED[name]
+    try:
+        found = by_name(map_roles(shapes_of(traced), None, where=WHERE))
+    except RoleError:
+        return
+    for row in traced["norms"]:
+        for tensor in names_of(row):
+            role = row[3].split(":")[0]
+            if role != "unused":
+                assert found[tensor].role in (BY_SOURCE.get((name, row[0]), role), "other"), tensor
+
+
+# Real names of families whose code lives in their repos
+
+
+def checkpoint(table: str, layers: int = 3, width: int = 8, bias: bool = False) -> tuple[Shapes, dict[str, str]]:
+    """Shapes and expected roles from lines ``path role``; two projections stand between the norms."""
+    shapes: Shapes = {}
+    expected = {}
+    for line in table.split("\n"):
+        if not line.strip():
+            continue
+        path, role = line.split()
+        for layer in range(layers) if "*" in path else [0]:
+            for kind in ("weight", "bias") if bias else ("weight",):
+                name = f"{path.replace('*', str(layer))}.{kind}"
+                shapes[name], expected[name] = (width,), role
+    shapes |= {f"layers.{layer}.proj.weight": (width, width) for layer in range(layers)}
+    return shapes, expected
+
+
+LLAMA = """
+    model.layers.*.input_layernorm           pre_attention
+    model.layers.*.post_attention_layernorm  pre_mlp
+    model.norm                               final
+    """
+GPT2 = """
+    transformer.h.*.ln_1  pre_attention
+    transformer.h.*.ln_2  pre_mlp
+    transformer.ln_f      final
+    """
+BERT = """
+    embeddings.LayerNorm                        embedding
+    encoder.layer.*.attention.output.LayerNorm  post_attention
+    encoder.layer.*.output.LayerNorm            post_mlp
+    """
+REAL = {
+    "upstage/Solar-Open-100B": ({"model_type": "solar_open", "num_hidden_layers": 3}, LLAMA, False),
+    "01-ai/Yi-34B": ({"model_type": "yi", "num_hidden_layers": 3}, LLAMA, False),
+    "01-ai/Yi-34B first": (
+        {"model_type": "Yi", "num_hidden_layers": 3},
+        "model.layers.*.ln1 pre_attention\nmodel.layers.*.ln2 pre_mlp\nmodel.norm final",
+        False,
+    ),
+    "internlm/internlm2-7b": (
+        {"model_type": "internlm2", "num_hidden_layers": 3},
+        "model.layers.*.attention_norm pre_attention\nmodel.layers.*.ffn_norm pre_mlp\nmodel.norm final",
+        False,
+    ),
+    "microsoft/Phi-3.5-MoE": ({"model_type": "phimoe", "num_hidden_layers": 3}, LLAMA, True),
+    "OrionStarAI/Orion-14B": ({"model_type": "orion", "num_hidden_layers": 3}, LLAMA, True),
+    "baichuan-inc/Baichuan2-7B": ({"model_type": "baichuan", "num_hidden_layers": 3}, LLAMA, False),
+    "moonshotai/Kimi-K2": (
+        {"model_type": "kimi_k2", "num_hidden_layers": 3, "num_nextn_predict_layers": 0},
+        LLAMA,
+        False,
+    ),
+    "Qwen/Qwen-7B": ({"model_type": "qwen", "num_hidden_layers": 3}, GPT2, False),
+    "core42/jais-13b": ({"model_type": "jais", "n_layer": 3}, GPT2, True),
+    "gpt2": ({"model_type": "gpt2", "n_layer": 3}, GPT2.replace("transformer.", ""), True),
+    "zai-org/chatglm3-6b": (
+        {"model_type": "chatglm", "num_layers": 3, "rmsnorm": True, "apply_residual_connection_post_layernorm": False},
+        """
+        transformer.encoder.layers.*.input_layernorm           pre_attention
+        transformer.encoder.layers.*.post_attention_layernorm  pre_mlp
+        transformer.encoder.final_layernorm                    final
+        """,
+        False,
+    ),
+    "microsoft/phi-1_5 first": (
+        {"model_type": "phi-msft", "n_layer": 3},
+        "transformer.h.*.ln pre_attention\nlm_head.ln final",
+        True,
+    ),
+    "tiiuae/falcon-7b first": (
+        {"model_type": "RefinedWebModel", "n_layer": 3, "parallel_attn": True, "multi_query": True},
+        "transformer.h.*.input_layernorm pre_attention\ntransformer.ln_f final",
+        True,
+    ),
+    "tiiuae/falcon-40b first": (
+        {"model_type": "RefinedWeb", "n_layer": 3, "parallel_attn": True, "n_head_kv": 8},
+        "transformer.h.*.ln_attn pre_attention\ntransformer.h.*.ln_mlp pre_mlp\ntransformer.ln_f final",
+        True,
+    ),
+    "bigscience/bloom": (
+        {"model_type": "bloom", "n_layer": 3},
+        """
+        word_embeddings_layernorm     embedding
+        h.*.input_layernorm           pre_attention
+        h.*.post_attention_layernorm  pre_mlp
+        ln_f                          final
+        """,
+        True,
+    ),
+    "apple/OpenELM-3B": (
+        {"model_type": "openelm", "num_transformer_layers": 3},
+        """
+        transformer.layers.*.attn_norm    pre_attention
+        transformer.layers.*.ffn_norm     pre_mlp
+        transformer.layers.*.attn.q_norm  q_norm
+        transformer.layers.*.attn.k_norm  k_norm
+        transformer.norm                  final
+        """,
+        False,
+    ),
+    "sentence-transformers/all-MiniLM-L6-v2": ({"model_type": "bert", "num_hidden_layers": 3}, BERT, True),
+    "FacebookAI/roberta-base": (
+        {"model_type": "roberta", "num_hidden_layers": 3},
+        BERT.replace("embeddings.L", "roberta.embeddings.L").replace("encoder.layer", "roberta.encoder.layer"),
+        True,
+    ),
+    "OpenGVLab/InternVL2_5-8B": (
+        {"model_type": "internvl_chat", "llm_config": {"model_type": "internlm2", "num_hidden_layers": 3}},
+        """
+        language_model.model.layers.*.attention_norm  pre_attention
+        language_model.model.layers.*.ffn_norm        pre_mlp
+        language_model.model.norm                     final
+        vision_model.encoder.layers.*.norm1           other
+        vision_model.encoder.layers.*.norm2           other
+        mlp1.0.norm                                   other
+        """,
+        False,
+    ),
+    "nvidia/Nemotron-H-8B": (
+        {"model_type": "nemotron_h", "num_hidden_layers": 3, "hybrid_override_pattern": "***"},
+        "backbone.layers.*.norm pre_attention\nbackbone.norm_f final",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("repo", REAL)
+def test_real_names_of_a_repo_get_their_roles(repo: str) -> None:
+    config, table, bias = REAL[repo]
+    shapes, expected = checkpoint(table, bias=bias)
+    roles = map_roles(shapes, config, where=WHERE)
+    assert {tensor.name: tensor.role for tensor in roles.tensors} == expected
+    assert [tensor.name for tensor in roles.tensors] == list(expected)
+
+
+def test_internlm2_does_not_vanish() -> None:
+    config, table, _ = REAL["internlm/internlm2-7b"]
+    roles = map_roles(checkpoint(table, layers=48)[0], config | {"num_hidden_layers": 48}, where=WHERE)
+    assert [t.layer for t in roles.tensors if t.role == "pre_attention"] == list(range(48))
+    assert roles.missing_layers == {}
+
+
+@pytest.mark.parametrize("repo", ["sentence-transformers/all-MiniLM-L6-v2", "FacebookAI/roberta-base"])
+def test_the_old_spelling_gamma_and_beta_is_read(repo: str) -> None:
+    config, table, _ = REAL[repo]
+    shapes, expected = checkpoint(table, bias=True)
+    old = {name.replace(".weight", ".gamma").replace(".bias", ".beta"): shape for name, shape in shapes.items()}
+    roles = map_roles(old, config, where=WHERE)
+    assert [tensor.role for tensor in roles.tensors] == list(expected.values())
+    assert {t.kind for t in roles.tensors if t.name.endswith(".beta")} == {"bias"}
+
+
+def test_the_first_phi_and_falcon_mark_their_one_norm_as_shared() -> None:
+    for repo in ("microsoft/phi-1_5 first", "tiiuae/falcon-7b first"):
+        config, table, bias = REAL[repo]
+        roles = map_roles(checkpoint(table, bias=bias)[0], config, where=WHERE)
+        assert {t.shared for t in roles.tensors if t.layer >= 0} == {True}
+
+
+# Prefixes and nested towers
+
+
+@pytest.mark.parametrize("root", ["", "model.", "model.language_model.", "language_model.model.", "thinker.model."])
+def test_a_text_tower_is_found_under_the_usual_prefixes(root: str) -> None:
+    shapes, expected = checkpoint(LLAMA.replace("model.", root))
+    roles = map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 3}, where=WHERE)
+    assert {t.name: t.role for t in roles.tensors} == expected
+
+
+def gemma3_vlm() -> tuple[Shapes, dict[str, Any]]:
+    table = """
+        language_model.model.layers.*.input_layernorm             pre_attention
+        language_model.model.layers.*.post_attention_layernorm    post_attention
+        language_model.model.layers.*.pre_feedforward_layernorm   pre_mlp
+        language_model.model.layers.*.post_feedforward_layernorm  post_mlp
+        language_model.model.norm                                 final
+        """
+    vision = "vision_tower.vision_model.encoder.layers.*.layer_norm1 pre_attention"
+    shapes = checkpoint(table)[0] | checkpoint(vision, bias=True)[0]
+    shapes["multi_modal_projector.mm_soft_emb_norm.weight"] = (8,)
+    text, image = {"model_type": "gemma3_text", "num_hidden_layers": 3}, {"model_type": "siglip_vision_model"}
+    return shapes, {"model_type": "gemma3", "text_config": text, "vision_config": image}
+
+
+def test_a_vision_tower_with_a_table_has_roles_of_its_own() -> None:
+    roles = map_roles(*gemma3_vlm(), where=WHERE)
+    keys = {roles.key(tensor) for tensor in roles.tensors}
+    assert {"pre_attention", "post_attention", "pre_mlp", "post_mlp", "final", "vision/pre_attention", "other"} == keys
+    assert roles.main_tower == "text"
+    assert roles.n_layers == {"text": 3, "vision": 3}
+
+
+def test_gamma_minus_one_holds_for_the_text_tower_and_not_for_the_vision_tower() -> None:
+    roles = map_roles(*gemma3_vlm(), where=WHERE)
+    assert {t.offset for t in roles.tensors if t.tower == "text" and t.role != "other"} == {1.0}
+    assert {t.offset for t in roles.tensors if t.tower == "vision"} == {0.0}
+    assert any("Gamma is stored minus one" in note for note in roles.notes)
+
+
+def test_a_vision_tower_without_a_table_is_other_and_not_text() -> None:
+    shapes, config = gemma3_vlm()
+    roles = map_roles(shapes, config | {"vision_config": {"model_type": "unheard_of"}}, where=WHERE)
+    vision = [t for t in roles.tensors if "vision_tower" in t.name]
+    assert {(t.tower, t.role, t.norm_type) for t in vision} == {("vision", "other", "layernorm")}
+
+
+def test_two_sets_of_text_blocks_in_one_checkpoint_are_refused() -> None:
+    shapes = checkpoint(LLAMA)[0] | checkpoint(LLAMA.replace("model.", "language_model.model."))[0]
+    with pytest.raises(RoleError, match=r"blocks appear twice, under 'model\.' and under 'language_model\.model\.'"):
+        map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 3}, where=WHERE)
+
+
+def test_two_norms_that_claim_one_place_are_refused() -> None:
+    shapes = checkpoint(LLAMA + "model.layers.*.ln1 pre_attention")[0]
+    with pytest.raises(RoleError, match="would both be the pre_attention weight of layer 0; expected one"):
+        map_roles(shapes, {"model_type": "yi", "num_hidden_layers": 3}, where=WHERE)
+
+
+def test_a_norm_at_another_prefix_than_the_blocks_is_not_the_final_norm() -> None:
+    shapes = checkpoint(LLAMA)[0] | {"norm.weight": (8,)}
+    roles = map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 3}, where=WHERE)
+    assert by_name(roles)["norm.weight"].role == "other"
+
+
+# Towers
+
+
+def test_whisper_has_the_decoder_as_main_tower() -> None:
+    traced = TRACED["whisper"]
+    roles = map_roles(shapes_of(traced), traced["config"], where=WHERE)
+    keys = {roles.key(tensor) for tensor in roles.tensors}
+    assert roles.main_tower == "decoder"
+    assert {"pre_cross_attention", "final", "encoder/final", "encoder/pre_mlp"} <= keys
+
+
+def test_the_encoder_of_t5_alone_becomes_the_main_tower_and_the_decoder_is_missing() -> None:
+    traced = TRACED["t5"]
+    shapes = {name: shape for name, shape in shapes_of(traced).items() if name.startswith("encoder.")}
+    roles = map_roles(shapes, traced["config"], where=WHERE)
+    assert roles.main_tower == "encoder"
+    assert roles.missing_layers["decoder/pre_cross_attention"] == (0, 1, 2, 3)
+
+
+# Multi-token prediction
+
+
+def glm_with_mtp() -> tuple[Shapes, dict[str, Any]]:
+    shapes = checkpoint(LLAMA, layers=4)[0]
+    shapes |= {f"model.layers.3.{name}.weight": (8,) for name in ("enorm", "hnorm", "shared_head.norm")}
+    return shapes, {"model_type": "glm4_moe", "num_hidden_layers": 3, "num_nextn_predict_layers": 1}
+
+
+def test_a_block_past_the_last_one_is_an_mtp_block_with_its_stored_index() -> None:
+    roles = map_roles(*glm_with_mtp(), where=WHERE)
+    mtp = {tensor.name: (roles.key(tensor), tensor.layer) for tensor in roles.tensors if tensor.tower == "mtp"}
+    assert mtp["model.layers.3.input_layernorm.weight"] == ("mtp/pre_attention", 3)
+    assert mtp["model.layers.3.post_attention_layernorm.weight"] == ("mtp/pre_mlp", 3)
+    assert mtp["model.layers.3.shared_head.norm.weight"] == ("mtp/final", 3)
+    assert mtp["model.layers.3.enorm.weight"] == ("mtp/other", 3)
+    assert roles.n_layers == {"text": 3, "mtp": 1}
+    assert roles.missing_layers == {}
+
+
+def test_an_mtp_block_is_known_by_its_own_norms_where_the_config_has_no_count() -> None:
+    shapes, _ = glm_with_mtp()
+    roles = map_roles(shapes, None, model_type="glm4_moe", where=WHERE)
+    assert roles.n_layers == {"text": 3, "mtp": 1}
+
+
+def test_an_mtp_block_that_the_config_promises_and_the_checkpoint_lacks_is_a_gap_of_the_mtp_tower() -> None:
+    _, config = glm_with_mtp()
+    roles = map_roles(checkpoint(LLAMA)[0], config, where=WHERE)
+    assert roles.missing_layers == {"mtp/pre_attention": (3,), "mtp/pre_mlp": (3,), "mtp/final": (3,)}
+
+
+def test_qwen3_next_keeps_its_mtp_prefix_apart_and_stores_it_minus_one() -> None:
+    shapes = checkpoint(LLAMA)[0] | checkpoint(LLAMA.replace("model.", "mtp."), layers=1)[0]
+    shapes["mtp.pre_fc_norm_hidden.weight"] = (8,)
+    roles = map_roles(shapes, {"model_type": "qwen3_next", "num_hidden_layers": 3}, where=WHERE)
+    mtp = {t.name: (roles.key(t), t.layer, t.offset) for t in roles.tensors if t.tower == "mtp"}
+    assert mtp["mtp.layers.0.input_layernorm.weight"] == ("mtp/pre_attention", 0, 1.0)
+    assert mtp["mtp.norm.weight"] == ("mtp/final", -1, 1.0)
+    assert mtp["mtp.pre_fc_norm_hidden.weight"][0] == "mtp/other"
+    assert roles.n_layers == {"text": 3, "mtp": 1}
+
+
+# Look-alikes
+
+LOOK_ALIKES = (
+    "model.layers.0.self_attn.indexer.k_norm.weight",
+    "model.layers.0.linear_attn.norm.weight",
+    "model.layers.0.mixer.norm.weight",
+    "model.layers.0.self_attn.q_a_layernorm.weight",
+    "model.layers.0.self_attn.kv_a_layernorm.weight",
+    "model.layers.00.input_layernorm.weight",
+    "model.layers.7.input_layernorm.weight",
+    "model.layers.-1.input_layernorm.weight",
+    "model.layers.99999999999999999999.input_layernorm.weight",
+    "model.layers.\u0663.input_layernorm.weight",
+    "model.layers.0.input_layernorm.0.weight",
+    "model.layers.0.cross.input_layernorm.weight",
+    "draft.layers.0.input_layernorm.weight",
+    "talker.model.layers.0.input_layernorm.weight",
+    "model.pooler.norm.weight",
+    "score.LayerNorm.weight",
+    "model.visual.merger.ln_q.weight",
+)
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_is_other_and_is_named_in_a_note(name: str) -> None:
+    roles = map_roles(checkpoint(LLAMA)[0] | {name: (8,)}, {"model_type": "llama", "num_hidden_layers": 3}, where=WHERE)
+    assert by_name(roles)[name].role == "other"
+    assert any("Read as other" in note for note in roles.notes)
+    assert roles.missing_layers == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "transformer.blocks.0.norm_attn_norm.attn.Wqkv.weight",
+        "model.layers.0.self_attn.q_proj.weight",
+        "model.layers.0.mlp.gate.e_score_correction_bias",
+        "model.layers.0.input_layernorm.running_mean",
+        "model.layers.0.input_layernorm.weight_scale",
+    ],
+)
+def test_what_is_no_norm_parameter_is_not_listed(name: str) -> None:
+    roles = map_roles(checkpoint(LLAMA)[0] | {name: (8, 8)}, {"model_type": "llama"}, where=WHERE)
+    assert name not in by_name(roles)
+
+
+def test_a_matrix_under_a_norm_name_is_no_norm_and_leaves_a_gap() -> None:
+    shapes = checkpoint(LLAMA)[0] | {"model.layers.1.input_layernorm.weight": (8, 8)}
+    roles = map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 3}, where=WHERE)
+    assert "model.layers.1.input_layernorm.weight" not in by_name(roles)
+    assert roles.missing_layers == {"pre_attention": (1,)}
+
+
+def test_a_query_norm_with_a_row_a_head_is_a_query_norm() -> None:
+    traced = TRACED["cohere-qk"]
+    roles = map_roles(shapes_of(traced), traced["config"], where=WHERE)
+    assert {t.role for t in roles.tensors if len(shapes_of(traced)[t.name]) == 2} == {"q_norm", "k_norm"}
+    assert any("a head at a time" in note for note in roles.notes)
+
+
+def test_norms_of_a_sandwich_block_in_a_llama_checkpoint_are_refused() -> None:
+    shapes = checkpoint(LLAMA + "model.layers.*.pre_feedforward_layernorm pre_mlp")[0]
+    with pytest.raises(RoleError, match="norms that the blocks of 'llama' do not have"):
+        map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 3}, where=WHERE)
+
+
+# Gaps
+
+
+def test_every_layer_that_lacks_a_norm_is_named_and_later_layers_keep_their_numbers() -> None:
+    shapes = checkpoint(LLAMA, layers=5)[0]
+    del shapes["model.layers.1.input_layernorm.weight"], shapes["model.norm.weight"]
+    roles = map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 6}, where=WHERE)
+    assert roles.missing_layers == {"pre_attention": (1, 5), "pre_mlp": (5,), "final": (-1,)}
+    assert [t.layer for t in roles.tensors if t.role == "pre_attention"] == [0, 2, 3, 4]
+
+
+def test_a_role_that_is_wholly_absent_is_missing_in_all_layers() -> None:
+    shapes = {name: shape for name, shape in checkpoint(LLAMA)[0].items() if "post_attention" not in name}
+    roles = map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 3}, where=WHERE)
+    assert roles.missing_layers == {"pre_mlp": (0, 1, 2)}
+
+
+def test_gaps_by_design_are_reported() -> None:
+    modernbert, albert, qwen = TRACED["modernbert"], TRACED["albert"], TRACED["qwen3_next"]
+    gaps = [map_roles(shapes_of(t), t["config"], where=WHERE).missing_layers for t in (modernbert, albert, qwen)]
+    assert gaps[0] == {"pre_attention": (0,)}
+    assert gaps[1] == {"post_attention": (1, 2, 3), "post_mlp": (1, 2, 3)}
+    assert gaps[2] == {"q_norm": (0, 2), "k_norm": (0, 2)}
+
+
+def test_query_norms_that_no_layer_has_are_no_gap() -> None:
+    roles = map_roles(checkpoint(LLAMA)[0], {"model_type": "glm4_moe", "num_hidden_layers": 3}, where=WHERE)
+    assert roles.missing_layers == {}
+
+
+# Errors
+
+
+def test_an_unknown_family_lists_its_names_and_says_how_to_add_it() -> None:
+    shapes = checkpoint("backbone.blocks.*.norm_a pre_attention\nbackbone.blocks.*.norm_b pre_mlp", layers=40)[0]
+    with pytest.raises(RoleError) as caught:
+        map_roles(shapes, {"model_type": "unheard_of"}, where=WHERE)
+    message = str(caught.value)
+    assert "the model type 'unheard_of' has no table" in message
+    assert "backbone.blocks.*.norm_a.weight, backbone.blocks.*.norm_b.weight" in message
+    assert "families_rms.py" in message
+    assert "model_type of a family with the same blocks" in message
+    assert len(message) < 1000
+
+
+def test_a_known_family_whose_blocks_are_not_there_is_an_error() -> None:
+    with pytest.raises(RoleError, match="none of the block norms of 'gpt2' is there"):
+        map_roles(checkpoint(LLAMA)[0], {"model_type": "gpt2", "n_layer": 3}, where=WHERE)
+
+
+@pytest.mark.parametrize("model_type", ["olmo", "nanochat"])
+def test_norms_without_weights_are_an_error_that_says_so(model_type: str) -> None:
+    with pytest.raises(RoleError, match="norms of this family have no weights"):
+        map_roles({"model.layers.0.mlp.weight": (8, 8)}, {"model_type": model_type}, where=WHERE)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "chatglm", "inner_hidden_size": 16384, "position_encoding_2d": True},
+        {"model_type": "minimax"},
+        {"model_type": "bloom", "apply_residual_connection_post_layernorm": True},
+    ],
+)
+def test_a_norm_that_stands_in_two_places_at_once_is_an_error_that_says_so(config: dict[str, Any]) -> None:
+    with pytest.raises(RoleError, match="residual stream is taken after the norm"):
+        map_roles(checkpoint(LLAMA)[0], config, where=WHERE)
+
+
+def test_a_checkpoint_without_norms_is_an_error() -> None:
+    with pytest.raises(RoleError, match="no norm-like names at all"):
+        map_roles({"a.weight": (2, 2)}, {"model_type": "llama"}, where=WHERE)
+
+
+@pytest.mark.parametrize("count", [-1, 10**9, "32", 3.5, True, [3]])
+def test_an_absurd_number_of_layers_is_an_error_that_names_the_key(count: object) -> None:
+    with pytest.raises(RoleError, match=r"'num_hidden_layers' is .*; expected a whole number"):
+        map_roles(checkpoint(LLAMA)[0], {"model_type": "llama", "num_hidden_layers": count}, where=WHERE)
+
+
+@pytest.mark.parametrize("config", [[], "llama", 3])
+def test_a_config_that_is_no_object_is_an_error(config: Any) -> None:
+    with pytest.raises(RoleError, match="expected a JSON object"):
+        map_roles(checkpoint(LLAMA)[0], config, where=WHERE)
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"model_type": None}, {"model_type": 7}, {"text_config": [], "architectures": 3}]
+)
+def test_a_config_without_a_usable_model_type_is_an_error(config: dict[str, Any]) -> None:
+    with pytest.raises(RoleError, match="has no table"):
+        map_roles(checkpoint(LLAMA)[0], config, where=WHERE)
+
+
+def test_a_custom_model_type_with_a_listed_class_is_read_as_that_class() -> None:
+    config = {"model_type": "mine", "architectures": ["LlamaForCausalLM"], "num_hidden_layers": 3}
+    assert map_roles(checkpoint(LLAMA)[0], config, where=WHERE).family == "llama"
+
+
+def test_a_model_type_from_the_caller_goes_before_the_config() -> None:
+    roles = map_roles(checkpoint(LLAMA)[0], {"model_type": "mine"}, where=WHERE, model_type="gemma")
+    assert (roles.model_type, {t.offset for t in roles.tensors}) == ("gemma", {1.0})
+
+
+# Without a config
+
+
+def test_names_that_all_their_families_agree_on_are_read_with_a_note() -> None:
+    roles = map_roles(checkpoint(LLAMA)[0], None, where=WHERE)
+    assert {t.role for t in roles.tensors} == {"pre_attention", "pre_mlp", "final"}
+    assert {t.offset for t in roles.tensors} == {0.0}
+    assert any("roles from names alone" in note and "llama" in note and "gemma" in note for note in roles.notes)
+    assert any("minus one; it is taken as stored" in note for note in roles.notes)
+
+
+@pytest.mark.parametrize("name", ["opt", "opt-post", "wav2vec2", "wav2vec2-stable"])
+def test_names_that_mean_two_things_are_an_error_without_a_config(name: str) -> None:
+    shapes = shapes_of(TRACED[name])
+    with pytest.raises(RoleError, match="there is no config"):
+        map_roles(shapes, None, where=WHERE)
+    with pytest.raises(RoleError, match="has several layouts, and there is no config to tell which"):
+        map_roles(shapes, None, where=WHERE, model_type=name.split("-")[0])
+
+
+@pytest.mark.parametrize("name", ["falcon", "falcon-new", "falcon-serial", "stablelm", "stablelm-parallel"])
+def test_block_norms_that_only_one_layout_has_decide_where_the_config_is_not_there(name: str) -> None:
+    traced = TRACED[name]
+    with_config = map_roles(shapes_of(traced), traced["config"], where=WHERE)
+    without = map_roles(shapes_of(traced), None, where=WHERE, model_type=name.split("-")[0])
+    assert without.tensors == with_config.tensors
+
+
+def test_one_more_norm_in_the_block_makes_the_names_unknown_without_a_config() -> None:
+    shapes = checkpoint(LLAMA + "model.layers.*.some_norm other")[0]
+    with pytest.raises(RoleError, match="no table has exactly these names"):
+        map_roles(shapes, None, where=WHERE)
+
+
+def test_a_bias_decides_between_families_without_a_config() -> None:
+    assert map_roles(checkpoint(GPT2)[0], None, where=WHERE).norm_type == "rmsnorm"
+    assert map_roles(checkpoint(GPT2, bias=True)[0], None, where=WHERE).norm_type == "layernorm"
+
+
+# Hostile names
+
+
+def test_long_and_broken_names_are_read_in_time_and_printed_safely() -> None:
+    shapes: Shapes = {
+        "layers." * 1500 + "norm.weight": (8,),
+        "a\n\x1b[31m.norm.weight": (8,),
+        ".weight": (8,),
+        "": (8,),
+    }
+    with pytest.raises(RoleError) as caught:
+        map_roles(shapes, {"model_type": "unheard_of"}, where=WHERE)
+    assert "\n" not in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value)) < 1200
+
+
+def test_a_hundred_thousand_names_take_less_than_a_second() -> None:
+    shapes = checkpoint(LLAMA, layers=200)[0]
+    shapes |= {f"model.layers.{n % 200}.mlp.experts.{n}.up_proj.weight": (8, 8) for n in range(100_000)}
+    start = time.perf_counter()
+    roles = map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 200}, where=WHERE)
+    assert time.perf_counter() - start < 1.0
+    assert len(roles.tensors) == 401
+
+
+NAME = st.lists(
+    st.sampled_from(["model", "layers", "norm", "0", "7", "99999", "input_layernorm", "self_attn", "", "ln_1", "é\n"]),
+    max_size=8,
+).map(".".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(names=st.lists(NAME, max_size=6), kind=st.sampled_from([".weight", ".bias", ".gamma", "_weight", ""]))
+def test_any_names_give_a_map_or_a_role_error(names: list[str], kind: str) -> None:
+    shapes: Shapes = {name + kind: (8,) for name in names}
+    for config in (None, {"model_type": "llama", "num_hidden_layers": 2}):
+        try:
+            roles = map_roles(shapes, config, where=WHERE)
+        except RoleError:
+            continue
+        assert all(tensor.role in ROLES and tensor.layer < 10_000 for tensor in roles.tensors)
+
+
+# The tables themselves
+
+
+def test_no_family_is_shadowed_by_one_without_a_condition() -> None:
+    unconditional: dict[str, str] = {}
+    for family in FAMILIES:
+        for model_type in family.model_types:
+            assert model_type not in unconditional, (model_type, family.name)
+            if family.when is None:
+                unconditional[model_type] = family.name
+
+
+def test_there_are_tables_for_well_over_a_hundred_and_fifty_model_types() -> None:
+    assert len(known_model_types()) > 200
+
+
+def test_a_malformed_line_is_quoted() -> None:
+    with pytest.raises(ValueError, match="has the unknown flag 'sharde'"):
+        stack("text", "layers.*.norm pre_mlp sharde")
+    with pytest.raises(ValueError, match="has the role 'premlp'"):
+        stack("text", "layers.*.norm premlp")
+    with pytest.raises(ValueError, match="names two layers"):
+        Pattern("layers.*.heads.*.norm", "q_norm")
+    with pytest.raises(ValueError, match="has the tower 'txt'"):
+        stack("txt", "layers.*.norm pre_mlp")
+
+
+def test_a_norm_tensor_with_a_word_outside_the_vocabulary_is_refused() -> None:
+    with pytest.raises(RoleError, match="has 'attention'; expected one of pre_attention"):
+        NormTensor("a.weight", "text", 0, "attention", "weight", "rmsnorm", 0.0, False)
+    with pytest.raises(RoleError, match="has the layer -2"):
+        NormTensor("a.weight", "text", -2, "pre_mlp", "weight", "rmsnorm", 0.0, False)
+
+
+@pytest.mark.parametrize(
+    "word", ["norm", "ln", "ln1", "ln_1", "LayerNorm", "q_norm", "norm_f", "emb_ln", "pre_layrnorm"]
+)
+def test_words_that_look_like_a_norm(word: str) -> None:
+    assert looks_like_norm(word)
+
+
+@pytest.mark.parametrize("word", ["Wqkv", "lnear", "linear", "q_proj", "", "scale"])
+def test_words_that_do_not_look_like_a_norm(word: str) -> None:
+    assert not looks_like_norm(word)
+
+
+def test_a_parameter_of_the_block_itself_is_cut_into_name_and_kind() -> None:
+    name = parse_name("decoder.layers.3.linear_qkv.layer_norm_weight", (8,))
+    assert (name.template, name.numbers, name.kind) == ("decoder.layers.*.linear_qkv.layer_norm", (3,), "weight")
+
+
+def test_a_long_list_of_names_is_cut_with_a_count() -> None:
+    names = [parse_name(f"norm_{letter}.weight", (8,)) for letter in "abcdefghijklmnop"]
+    assert collapse(names, limit=3)[-1] == "and 13 more"
