@@ -116,7 +116,8 @@ def _top(sections: Sequence[StudySection], reports: Sequence[Report]) -> list[tu
     """The three statements at the top: what was compared, found, and how far to trust it."""
     # A replica's numbers say nothing about real models, so they have no place in the answer.
     real = [report for report in reports if report.page["source"] != "replica"]
-    led = [report for report in real if report.page.get("headline")] or real
+    # Where no notebook offers a headline, the latest ones stand for what was found.
+    led = [report for report in real if report.page.get("headline")] or real[::-1]
     led = led[:_MOST_HEADLINES]
     found = [str(report.page.get("headline") or f"{report.title} {report.page['finding']}") for report in led]
     trust = [str(report.page["trust"]) for report in led]

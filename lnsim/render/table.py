@@ -60,8 +60,13 @@ def table(
         gap_before: index values before which a stronger line parts the rows.
         transpose: True to set attributes downwards, for few rows with many columns.
     """
+    import pandas as pd
+
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
+    if isinstance(frame.index, pd.RangeIndex) and frame.shape[1] > 1 and not transpose:
+        # Row numbers say nothing; the first column names the rows.
+        frame = frame.set_index(frame.columns[0])
     texts = _texts(frame, formats)
     texts = texts.rename(columns=dict(labels))
     shown = texts.T if transpose else texts

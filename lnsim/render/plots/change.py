@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,6 +11,7 @@ from matplotlib.figure import Figure
 from lnsim.render.plots.style import (
     LABEL,
     RELATION_COLOURS,
+    broken,
     end_labels,
     marker_of,
     panels,
@@ -24,24 +27,28 @@ __all__ = ["change_by_layer", "change_thumbnail"]
 def change_by_layer(
     frame: pd.DataFrame, value: str, title: str, log: bool = False, reference: str | None = None
 ) -> Figure:
-    """One quantity of change by layer, one panel a role, one line a pair, labelled at its end.
+    """One quantity of change by layer: one panel a pair, one line a role, all panels on one scale.
 
     Args:
         frame: columns ``pair``, ``related`` (True or False), ``role``, ``layer`` and `value`.
         value: the column drawn, for example ``changed_ratio`` or ``mean_abs_diff``.
         title: name of the quantity with its unit.
-        log: True for a logarithmic axis; zeros, which it cannot show, are named in the panel.
+        log: True for a logarithmic axis; a pair of zeros, which it cannot show, says so in its panel.
         reference: a column that is drawn as a dotted line, for example the size of one unit in the last place.
     """
-    roles = list(dict.fromkeys(frame["role"]))
-    figure, axes = panels(len(roles), columns=1, height=2.9 if log else 2.4, sharey=True)
-    for ax, role in zip(axes, roles, strict=True):
-        lines = frame[frame["role"] == role]
-        if log:
-            ax.set_yscale("log")
-        _draw_lines(ax, lines, value, log, reference)
-        ax.set_title(f"{title}, {header_text(role)}")
-    axes[-1].set_xlabel("layer")
+    pairs = list(dict.fromkeys(frame["pair"]))
+    figure, axes = panels(len(pairs), height=2.35, sharey=True)
+    limits = _limits(frame[[value, *([reference] if reference else [])]].to_numpy(dtype=float), log)
+    for ax, pair in zip(axes, pairs, strict=True):
+        lines = frame[frame["pair"] == pair]
+        ax.set_yscale("log" if log else "linear")
+        ax.set_ylim(*limits)
+        _draw_pair(ax, lines, value, reference, named=ax is axes[0])
+        colour = RELATION_COLOURS[bool(lines["related"].iloc[0])]
+        ax.set_title(broken(pair), color=colour, fontsize=11, pad=5)
+    for ax in axes[-2:]:
+        ax.set_xlabel("layer")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12.5, weight="bold")
     return figure
 
 
@@ -60,37 +67,32 @@ def change_thumbnail(frame: pd.DataFrame, value: str, title: str) -> Axes:
     return ax
 
 
-def _draw_lines(ax: Axes, lines: pd.DataFrame, value: str, log: bool, reference: str | None) -> None:
+def _draw_pair(ax: Axes, lines: pd.DataFrame, value: str, reference: str | None, named: bool) -> None:
+    """The lines of one pair; `named` panels label them, the others repeat their markers."""
+    last = int(lines["layer"].max())
+    ax.set_xticks(range(0, last + 1, max(1, round(last / 6))))
+    colour = RELATION_COLOURS[bool(lines["related"].iloc[0])]
     ends: list[tuple[float, str, str]] = []
-    zeros = []
-    for place, (pair, line) in enumerate(lines.groupby("pair", sort=False)):
-        if log and (line[value] == 0).all():
-            zeros.append(str(pair))
-            continue
-        colour = RELATION_COLOURS[bool(line["related"].iloc[0])]
-        # Later lines are thinner, so that one which lies on an earlier one does not hide it.
-        width = max(1.2, 3.2 - 0.8 * place)
-        ax.plot(line["layer"], line[value], marker=marker_of(str(line["role"].iloc[0])), color=colour, linewidth=width)
-        ends.append((float(line[value].iloc[-1]), str(pair), colour))
+    if ax.get_yscale() == "log" and (lines[value] == 0).all():
+        ax.text(0.5, 0.6, "no change at all", transform=ax.transAxes, ha="center", color=colour, weight="bold")
+        ax.set_xlim(-0.3, last + 0.3)
+    else:
+        for role, line in lines.groupby("role", sort=False):
+            marker = marker_of(str(role))
+            ax.plot(line["layer"], line[value], marker=marker, markersize=4.5, linewidth=1.5, color=colour)
+            ends.append((float(line[value].iloc[-1]), header_text(str(role)), colour))
     if reference is not None:
         one = lines.groupby("layer")[reference].mean()
         ax.plot(one.index, one, linestyle=(0, (1, 2)), color=LABEL, linewidth=1.4)
         ends.append((float(one.iloc[-1]), header_text(reference), LABEL))
-    _frame(ax, lines, [value, *([reference] if reference else [])], log)
-    end_labels(ax, ends, float(lines["layer"].max()))
-    if zeros:
-        ax.text(0.01, 0.03, f"no change at all: {', '.join(zeros)}", transform=ax.transAxes, fontsize=11, va="bottom",
-                color=RELATION_COLOURS[True])  # fmt: skip
+    if named:
+        end_labels(ax, ends, last, size=9.5, bold=False)
 
 
-def _frame(ax: Axes, lines: pd.DataFrame, columns: list[str], log: bool) -> None:
-    last = int(lines["layer"].max())
-    ax.set_xticks(range(0, last + 1, max(1, round(last / 6))))
-    values = lines[columns].to_numpy(dtype=float)
+def _limits(values: npt.NDArray[np.float64], log: bool) -> tuple[float, float]:
+    """Ends of an axis that holds every value, with some room."""
     if log:
         positive = values[values > 0]
-        if positive.size:
-            ax.set_ylim(float(positive.min()) / 8, float(positive.max()) * 2)
-    else:
-        top = max(float(values.max()), 1e-12)
-        ax.set_ylim(-0.04 * top, 1.1 * top)
+        return (float(positive.min()) / 3, float(positive.max()) * 3) if positive.size else (0.1, 10.0)
+    low, high = min(0.0, float(values.min())), max(float(values.max()), 1e-12)
+    return low - 0.06 * (high - low), high + 0.08 * (high - low)

@@ -11,8 +11,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from lnsim.errors import NotebookError
-from lnsim.render.plots.style import LABEL, panels, styled
-from lnsim.render.words import header_text
+from lnsim.render.plots.style import INK, LABEL, WIDTH, broken, panels, styled
+from lnsim.render.words import header_text, rounded
 
 __all__ = ["DIVERGING", "SEQUENTIAL", "correlation_maps"]
 
@@ -44,10 +44,13 @@ def correlation_maps(maps: Mapping[str, pd.DataFrame], limit: float = 1.0) -> Fi
         raise NotebookError(
             f"Drawing a map of r: the largest value is {largest:.3f}, outside its limits of ±{limit:g}."
         )
-    figure, axes = panels(len(maps), height=3.7)
+    # Columns as wide as their maps have layers: a cell has the same size in both.
+    wide = [frame.shape[1] for frame in maps.values()]
+    row = len(maps) if len(maps) <= 2 else 1
+    figure, axes = panels(len(maps), columns=row, height=_height(maps, row), width_ratios=wide if row > 1 else [1])
     for ax, (title, frame) in zip(axes, maps.items(), strict=True):
         image = ax.imshow(frame.to_numpy(), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
-        ax.set_title(header_text(title), fontsize=12)
+        ax.set_title(broken(header_text(title), longest=20), fontsize=11.5)
         _label(ax, frame)
         if max(frame.shape) <= _MOST_NUMBERS:
             _numbers(ax, frame.to_numpy(), limit)
@@ -56,6 +59,13 @@ def correlation_maps(maps: Mapping[str, pd.DataFrame], limit: float = 1.0) -> Fi
     bar.set_label("Pearson r", color=LABEL, fontsize=11)
     bar.outline.set_visible(False)
     return figure
+
+
+def _height(maps: Mapping[str, pd.DataFrame], columns: int) -> float:
+    """Inches of a row of maps, so that square cells fill the page's width, within bounds."""
+    cells = sum(frame.shape[1] for frame in maps.values()) / (len(maps) / columns)
+    tallest = max(frame.shape[0] for frame in maps.values())
+    return float(np.clip(tallest * (WIDTH - 1.4) / cells + 1.6, 2.6, 6.4))
 
 
 def _label(ax: Axes, frame: pd.DataFrame) -> None:
@@ -70,7 +80,8 @@ def _label(ax: Axes, frame: pd.DataFrame) -> None:
 
 def _numbers(ax: Axes, values: np.ndarray, limit: float) -> None:
     for (row, column), value in np.ndenumerate(values):
-        colour = "white" if abs(value) > 0.6 * limit else LABEL
-        text = f"{value:.2f}".replace("-0.", "−.").replace("0.", ".") if abs(value) < 0.995 else f"{value:.0f}"
+        colour = "white" if abs(value) > 0.55 * limit else INK
+        # Two decimals without the leading zero: a cell is small.
+        text = rounded(float(value), ".2f").replace("0.", ".", 1)
         size = 8.5 if max(values.shape) <= 6 else 7
-        ax.text(column, row, text.replace("-", "−"), ha="center", va="center", fontsize=size, color=colour)
+        ax.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)

@@ -29,6 +29,7 @@ __all__ = [
     "ROLE_COLOURS",
     "THUMBNAIL",
     "WIDTH",
+    "broken",
     "end_labels",
     "marker_of",
     "new_axes",
@@ -124,6 +125,11 @@ def marker_of(role: str) -> str:
 def title_of(model: str, role: str, models: Sequence[str]) -> str:
     """A panel's title: the role, and the model where there is more than one."""
     return header_text(role) if len(set(models)) == 1 else f"{model}, {header_text(role)}"
+
+
+def broken(pair: str, longest: int = 32) -> str:
+    """A pair of names on two lines where it has more than `longest` characters, as a title needs it."""
+    return pair.replace(" × ", " ×\n") if len(pair) > longest else pair
 
 
 def end_labels(

@@ -1,0 +1,92 @@
+"""Tests of null distributions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lnsim.errors import ComparisonError
+from lnsim.measure.nulls import permute_coordinates, pvalue
+
+
+def rows(n: int, hidden_size: int = 64, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(loc=1.0, scale=0.2, size=(n, hidden_size))
+
+
+def test_the_shuffled_correlations_scatter_about_zero_by_one_over_root_n() -> None:
+    null = permute_coordinates(rows(1, 400)[0], rows(3, 400, seed=1), 4000, seed=2)
+    assert null.shape == (4000, 3)
+    assert np.abs(null.mean(axis=0)).max() < 4 / np.sqrt(399 * 4000)
+    assert null.std(axis=0) == pytest.approx(1 / np.sqrt(399), rel=0.05)
+
+
+def test_one_permutation_is_shared_by_all_other_vectors() -> None:
+    other = rows(1, seed=1)[0]
+    null = permute_coordinates(rows(1)[0], np.stack([other, 3 * other + 2, -other]), 50, seed=0)
+    assert null[:, 0] == pytest.approx(null[:, 1])
+    assert null[:, 0] == pytest.approx(-null[:, 2])
+
+
+def test_a_value_is_the_pearson_correlation_of_some_order_of_the_channels() -> None:
+    vector, other = np.array([1.0, 2.0, 4.0]), np.array([[0.0, 1.0, 5.0]])
+    possible = {round(stats.pearsonr(order, other[0]).statistic, 10) for order in itertools.permutations(vector)}
+    found = {round(float(r), 10) for r in permute_coordinates(vector, other, 200, seed=0)[:, 0]}
+    assert found == possible
+
+
+def test_the_seed_fixes_the_permutations_whatever_the_batches() -> None:
+    vector, others = rows(1)[0], rows(2, seed=1)
+    first = permute_coordinates(vector, others, 2500, seed=3)
+    assert (permute_coordinates(vector, others, 2500, seed=3) == first).all()
+    assert (permute_coordinates(vector, others, 1000, seed=3) == first[:1000]).all()
+    assert not (permute_coordinates(vector, others, 2500, seed=4) == first).all()
+
+
+@pytest.mark.parametrize(
+    ("statistic", "alternative", "expected"),
+    [(3.0, "greater", 1 / 5), (1.0, "greater", 3 / 5), (-2.0, "two-sided", 3 / 5), (-9.0, "greater", 1.0)],
+)
+def test_p_counts_the_true_order_as_one_of_the_permutations(
+    statistic: float, alternative: str, expected: float
+) -> None:
+    assert pvalue(statistic, [0.0, 1.0, 2.0, -2.0], alternative).pvalue == expected
+
+
+def test_p_is_never_zero_and_the_null_is_described() -> None:
+    result = pvalue(10.0, np.zeros(99) + 1.0)
+    assert result.pvalue == 0.01
+    assert (result.null_mean, result.null_std) == (1.0, 0.0)
+
+
+def test_a_permutation_that_ties_in_all_but_the_last_bits_is_a_hit() -> None:
+    assert pvalue(0.1 + 0.2, [0.3], "greater").pvalue == 1.0
+
+
+@pytest.mark.parametrize(("statistic", "null"), [(1.0, []), (1.0, [np.nan]), (np.nan, [1.0])])
+def test_an_empty_or_undefined_null_is_refused(statistic: float, null: list[float]) -> None:
+    with pytest.raises(ComparisonError, match="all must be there and defined"):
+        pvalue(statistic, null)
+
+
+def test_an_unknown_alternative_is_refused() -> None:
+    with pytest.raises(ComparisonError, match="'less' is no alternative; known are two-sided and greater"):
+        pvalue(1.0, [1.0], "less")
+
+
+def test_shapes_that_do_not_fit_are_named() -> None:
+    with pytest.raises(ComparisonError, match=r"got \(64,\) and \(2, 32\)"):
+        permute_coordinates(rows(1)[0], rows(2, 32), 10, seed=0)
+
+
+def test_no_permutation_is_refused() -> None:
+    with pytest.raises(ComparisonError, match="Shuffling channels 0 times"):
+        permute_coordinates(rows(1)[0], rows(2), 0, seed=0)
+
+
+def test_a_constant_vector_has_no_correlation() -> None:
+    others = np.stack([rows(1)[0], np.full(64, 0.1)])
+    with pytest.raises(ComparisonError, match="row 1 is constant"):
+        permute_coordinates(rows(1)[0], others, 10, seed=0)

@@ -1,0 +1,167 @@
+"""Tests of what a notebook puts on its page."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from lnsim.errors import NotebookError, StudyError
+from lnsim.paths import project_root
+from lnsim.render import page as module
+from lnsim.render.page import PAGE_MIME, THUMBNAIL_MIME, Page
+
+SETTINGS = {"model": None, "roles": None, "baseline_layer": None, "n_permutations": None, "seed": None}
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Everything that was displayed, as (data, metadata)."""
+    outputs: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    monkeypatch.setattr(module, "_show", lambda data, metadata=None: outputs.append((dict(data), dict(metadata or {}))))
+    return outputs
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder of its own, so that figures and tables of a test go nowhere else."""
+    source = project_root() / "data"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "vectors").symlink_to(source / "vectors", target_is_directory=True)
+    shutil.copytree(source / "studies", tmp_path / "data" / "studies")
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def opened(home: Path, shown: list[Any]) -> Page:
+    return Page.open("01", "small_models", **SETTINGS)
+
+
+def answer(page: Page, **changes: str) -> None:
+    given = {"finding": "No: 0.03.", "compared": "30 layers", "control": "shuffles", "trust": "one model", **changes}
+    page.answer(**given)
+
+
+def drawn() -> Any:
+    ax = plt.subplots()[1]
+    ax.plot([0, 1])
+    return ax
+
+
+def test_parameters_come_from_the_study_unless_given(home: Path) -> None:
+    page = Page.open("01", "small_models", **{**SETTINGS, "seed": 7})
+    assert page.settings.seed == 7
+    assert page.settings.model == "smollm2"
+
+
+def test_a_parameter_without_any_value_is_named(home: Path) -> None:
+    with pytest.raises(StudyError, match=r"parameter 'layers' has no value.*--set layers=value"):
+        Page.open("01", "small_models", layers=None)
+
+
+def test_a_notebook_that_the_study_does_not_run_gives_the_studys_reason(home: Path) -> None:
+    with pytest.raises(StudyError, match="'small_models' does not run notebook 08: the stored files hold norms only"):
+        Page.open("08", "small_models")
+
+
+def test_missing_vectors_are_an_error_that_names_the_command(home: Path) -> None:
+    page = Page.open("01", "solar_glm", **SETTINGS)
+    with pytest.raises(StudyError, match=r"has no vectors.*python run_all.py --study solar_glm --source hub"):
+        page.load([page.settings.model])
+
+
+def test_the_answer_carries_what_the_index_needs(opened: Page, shown: list[Any]) -> None:
+    opened.load(["smollm2"])
+    answer(opened)
+    record = shown[-1][0][PAGE_MIME]
+    assert (record["number"], record["study"], record["source"]) == ("01", "small_models", "stored")
+    assert record["finding"] == "No: 0.03."
+    assert record["models"]["smollm2"] == {"source": "SmolLM2-135M-Instruct", "commit": None, "n_vectors": 61}
+    assert "REAL WEIGHTS, stored" in shown[-1][0]["text/html"]
+
+
+def test_an_answer_without_its_trust_is_refused(opened: Page) -> None:
+    with pytest.raises(NotebookError, match="the answer's 'Trust' is empty"):
+        answer(opened, trust=" ")
+
+
+def test_a_figure_is_saved_twice_shown_once_and_closed(home: Path, opened: Page, shown: list[Any]) -> None:
+    opened.figure(drawn(), "line", "A line.", "Drawn.", "A line from 0 to 1.")
+    assert {path.name for path in (home / "figures" / "small_models").iterdir()} == {"01_line.png", "01_line.svg"}
+    assert "<b>Figure 1. A line.</b>" in shown[-1][0]["text/html"]
+    assert not plt.get_fignums()
+
+
+def test_the_figure_for_the_index_is_marked(opened: Page, shown: list[Any]) -> None:
+    opened.figure(drawn(), "line", "A line.", "Drawn.", "A line.", headline=True)
+    assert shown[-1][1] == {"lnsim": {"headline": True}}
+
+
+def test_figures_and_tables_count_apart_and_keep_their_number_when_run_again(opened: Page, shown: list[Any]) -> None:
+    frame = pd.DataFrame({"a": [1.0]}, index=["x"])
+    for name in ("one", "two", "one"):
+        opened.table(frame, name, "Claim.")
+    opened.figure(drawn(), "one", "Claim.", "Caption.", "Alt.")
+    found = [data["text/html"] for data, _ in shown]
+    assert ["Table 1." in found[0], "Table 2." in found[1], "Table 1." in found[2], "Figure 1." in found[3]] == [
+        True
+    ] * 4
+
+
+def test_a_table_is_written_whole_even_where_a_part_is_shown(home: Path, opened: Page, shown: list[Any]) -> None:
+    frame = pd.DataFrame({"role": ["a", "b"], "r": [0.123456789, 1.0]})
+    opened.table(frame, "r", "Claim.", "Caption.", shown=frame.head(1))
+    assert (home / "data/tables/small_models/01_r.csv").read_text() == "role,r\na,0.123456789\nb,1.0\n"
+    assert "<code>data/tables/small_models/01_r.csv</code>" in shown[-1][0]["text/html"]
+    assert "<td>1.000</td>" not in shown[-1][0]["text/html"]
+
+
+def test_every_piece_made_from_a_replica_says_so(opened: Page, shown: list[Any]) -> None:
+    opened.kind = "replica"
+    opened.table(pd.DataFrame({"a": [1.0]}, index=["x"]), "t", "Claim.")
+    ax = drawn()
+    opened.figure(ax, "f", "Claim.", "Caption.", "Seen.")
+    answer(opened)
+    html = [data["text/html"] for data, _ in shown]
+    assert "REPLICA. Table 1." in html[0]
+    assert 'alt="REPLICA. Seen."' in html[1]
+    assert [text.get_text() for text in ax.get_figure().texts] == ["REPLICA"]
+    assert "REPLICA, synthetic" in html[2]
+
+
+def test_a_thumbnail_has_its_own_output_and_writes_no_file(home: Path, opened: Page, shown: list[Any]) -> None:
+    opened.thumbnail(drawn(), "A line.")
+    assert 'alt="A line."' in shown[-1][0][THUMBNAIL_MIME]["html"]
+    assert not (home / "figures").exists()
+
+
+def test_provenance_lists_models_seed_versions_and_the_command(home: Path, shown: list[Any]) -> None:
+    page = Page.open("01", "small_models", **{**SETTINGS, "roles": ["pre_mlp"], "seed": 7})
+    page.load(["smollm2"])
+    page.provenance(seed=7, n_permutations=9999)
+    html = shown[-1][0]["text/html"]
+    assert "7; 9,999 permutations" in html
+    assert "python run_all.py --study small_models --only 01 --set &#x27;roles=[&#x27;" in html
+    assert "--set seed=7" in html
+
+
+def test_prose_is_markdown_with_real_minus_signs(opened: Page, shown: list[Any]) -> None:
+    opened.say(f"The mean is {-0.5:.1f}.")
+    assert shown[-1][0]["text/markdown"] == "The mean is −0.5."
+
+
+@pytest.mark.parametrize("call", [lambda page: page.shows(["a"], ["b"]), lambda page: page.say("x")])
+def test_showing_goes_through_ipythons_display(
+    home: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Page], None]
+) -> None:
+    seen: list[tuple[Any, Any]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **options: seen.append((data, options)))
+    call(Page.open("01", "small_models", **SETTINGS))
+    assert seen[0][1]["raw"] is True
+    assert "text/plain" in seen[0][0]

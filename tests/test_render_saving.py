@@ -1,0 +1,77 @@
+"""Tests of saved figures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from lnsim.errors import NotebookError
+from lnsim.render.saving import figure_bytes, save_figure, save_table, write_whole
+
+
+@pytest.fixture
+def drawn() -> Iterator[Figure]:
+    figure, ax = plt.subplots(layout="constrained")
+    ax.plot([0, 1], [0, 1])
+    ax.set_title("γ")
+    yield figure
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_a_figure_drawn_twice_gives_the_same_bytes(kind: str) -> None:
+    def once() -> bytes:
+        figure, ax = plt.subplots()
+        ax.fill_between([0, 1, 2], [0, 1, 2], [1, 2, 3])
+        made = figure_bytes(figure, kind, "a model@commit")
+        plt.close(figure)
+        return made
+
+    assert once() == once()
+
+
+def test_both_files_say_what_they_were_made_from_and_not_when(tmp_path: Path, drawn: Figure) -> None:
+    svg = save_figure(drawn, tmp_path, "01_line", "owner/repo@0123abc")
+    assert svg == (tmp_path / "01_line.svg").read_bytes()
+    assert b"owner/repo@0123abc" in svg
+    assert b"<dc:date>" not in svg
+    assert b"owner/repo@0123abc" in (tmp_path / "01_line.png").read_bytes()
+
+
+def test_a_hostile_description_stays_text_in_the_svg(drawn: Figure) -> None:
+    assert b"<script" not in figure_bytes(drawn, "svg", "<script>alert(1)</script>")
+
+
+def test_a_table_reads_back_with_every_digit(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=20)
+    path = save_table(pd.DataFrame({"r": values}), tmp_path, "03_r")
+    assert [float(line) for line in path.read_text().splitlines()[1:]] == values.tolist()
+    assert b"\r" not in path.read_bytes()
+
+
+def test_plain_row_numbers_are_not_written_and_named_rows_are(tmp_path: Path) -> None:
+    assert save_table(pd.DataFrame({"a": [1]}), tmp_path, "00_a").read_text() == "a\n1\n"
+    named = pd.DataFrame({"a": [1]}, index=pd.Index(["x"], name="role"))
+    assert save_table(named, tmp_path, "00_b").read_text() == "role,a\nx,1\n"
+
+
+@pytest.mark.parametrize("name", ["terms", "1_terms", "01_Terms", "01_../x", "01_a b"])
+def test_a_name_without_number_or_with_other_letters_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NotebookError, match="for example '01_terms'"):
+        save_table(pd.DataFrame({"a": [1]}), tmp_path, name)
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Path, target: Path) -> Path:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(tmp_path / "page.html", b"half")
+    assert not (tmp_path / "page.html").exists()

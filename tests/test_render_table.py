@@ -1,0 +1,105 @@
+"""Tests of tables as readers see them."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lnsim.errors import NotebookError
+from lnsim.render.table import cell_text, table
+
+
+class Cells(HTMLParser):
+    """Tags with their attributes, and the text of each cell."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("td", "th"):
+            self.texts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.texts and self.tags[-1][0] in ("td", "th"):
+            self.texts[-1] += data.strip()
+
+
+def written(frame: pd.DataFrame, **options: object) -> str:
+    given = {"formats": {}, "labels": {}, **options}
+    return table(frame, "cap-1", "Table 1.", "A claim.", "A caption.", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "expected"),
+    [
+        (np.float64(-0.1234), ".3f", "−0.123"),
+        (-0.0001, ".3f", "0.000"),
+        (np.int64(-12345), ".3f", "−12,345"),
+        (float("nan"), ".3f", "undefined"),
+        (None, ".3f", "none"),
+        (np.bool_(True), ".3f", "yes"),
+        ("encoder/pre_mlp", ".3f", "encoder/pre-MLP"),
+        (0.471, ".1%", "47.1 %"),
+    ],
+)
+def test_a_value_reads_as_in_print(value: object, spec: str, expected: str) -> None:
+    assert cell_text(value, spec) == expected
+
+
+def test_every_header_has_its_scope_and_the_empty_corner_is_no_header() -> None:
+    cells = Cells(written(pd.DataFrame({"a": [1.0]}, index=["row"])))
+    assert all("scope" in attributes for tag, attributes in cells.tags if tag == "th")
+    assert next(tag for tag, _ in cells.tags if tag in ("td", "th")) == "td"
+
+
+def test_the_caption_names_the_box_that_scrolls() -> None:
+    tags = Cells(written(pd.DataFrame({"a": [1.0]}, index=["row"]))).tags
+    assert next(a for tag, a in tags if tag == "div")["aria-labelledby"] == "cap-1"
+    assert next(a for tag, a in tags if tag == "caption")["id"] == "cap-1"
+
+
+def test_text_columns_stand_left_and_number_columns_do_not() -> None:
+    html = written(pd.DataFrame({"kind": ["copy"], "r": [-0.5]}, index=["x"]))
+    assert '<th scope="col" class="text">kind</th>' in html
+    assert "<td>−0.500</td>" in html
+
+
+def test_columns_of_two_levels_get_group_headers() -> None:
+    columns = pd.MultiIndex.from_tuples([("pre_mlp", "cosine"), ("pre_mlp", "r"), ("final", "r")])
+    html = written(pd.DataFrame([[1.0, 2.0, 3.0]], columns=columns, index=pd.Index([4], name="layer")))
+    assert '<th scope="colgroup" colspan="2">pre-MLP</th>' in html
+    assert '<th scope="colgroup" colspan="1">final</th>' in html
+
+
+def test_transposing_keeps_the_format_of_each_attribute() -> None:
+    frame = pd.DataFrame({"p_value": [0.0001], "layers": [30]}, index=["pre_mlp"])
+    assert {"0.0001", "30", "p value", "pre-MLP"} <= set(Cells(written(frame, transpose=True)).texts)
+
+
+def test_row_numbers_give_way_to_the_first_column() -> None:
+    texts = Cells(written(pd.DataFrame({"model": ["a", "b"], "n": [1, 2]}))).texts
+    assert texts == ["model", "n", "a", "1", "b", "2"]
+
+
+def test_a_model_name_cannot_bring_in_an_element() -> None:
+    html = written(pd.DataFrame({"<b>x": ["<script>"]}, index=["<img src=x>"]))
+    assert "<script" not in html
+    assert "<img" not in html
+
+
+def test_labels_replace_names_and_gaps_part_rows() -> None:
+    html = written(pd.DataFrame({"a": [1, 2]}, index=["x", "y"]), labels={"a": "Alpha"}, gap_before=["y"])
+    assert "Alpha" in html
+    assert html.index('<tr class="gap">') > html.index(">x<")
+
+
+def test_an_empty_table_is_refused() -> None:
+    with pytest.raises(NotebookError, match="'cap-1': it has no rows or no columns"):
+        written(pd.DataFrame())

@@ -1,0 +1,95 @@
+"""Tests of a study's vectors by source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lnsim.errors import SourceError, StudyError
+from lnsim.study import vectors
+from lnsim.study.catalog import Study, load_study
+from lnsim.study.vectors import StudyVectors, fetch_command, fetch_study, study_vectors
+
+
+def changed(study: Study, **fields: Any) -> Study:
+    """A study with other fields."""
+    return replace(study, experiments={number: dict(given) for number, given in study.experiments.items()}, **fields)
+
+
+def test_auto_gives_the_stored_vectors_of_every_model_in_the_studys_order() -> None:
+    study = load_study("small_models")
+    found = study_vectors(study)
+    assert found.kind == "stored"
+    assert list(found.vectors) == [model.key for model in study.models]
+    assert not found.missing
+
+
+def test_only_the_models_asked_for_are_read() -> None:
+    assert list(study_vectors(load_study("small_models"), "stored", ["smollm2"]).vectors) == ["smollm2"]
+
+
+def test_a_model_without_a_stored_file_is_missing_with_the_reason() -> None:
+    study = load_study("small_models")
+    lost = changed(study, models=(replace(study.models[0], stored="no-such-file"), *study.models[1:]))
+    found = study_vectors(lost)
+    assert list(found.missing) == [study.models[0].key]
+    assert "There is no stored model 'no-such-file'" in found.missing[study.models[0].key]
+
+
+def test_an_unknown_model_key_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(StudyError, match="'small_models' has no model 'gpt'; its models are minilm, "):
+        study_vectors(load_study("small_models"), "auto", ["gpt"])
+
+
+def test_an_unknown_source_is_refused() -> None:
+    with pytest.raises(StudyError, match="'cloud' is not a source; known are auto, stored, hub, replica"):
+        study_vectors(load_study("small_models"), "cloud")
+
+
+def test_a_source_that_the_study_does_not_allow_is_refused() -> None:
+    with pytest.raises(StudyError, match="does not allow the source 'hub', only stored"):
+        study_vectors(load_study("small_models"), "hub")
+    with pytest.raises(StudyError, match="does not allow the source 'hub'"):
+        fetch_study(load_study("small_models"))
+
+
+def test_a_replica_is_never_put_in_place_of_missing_vectors() -> None:
+    study = changed(load_study("solar_glm"), sources=("hub", "replica"))
+    with pytest.raises(StudyError, match=r"there are no replica vectors yet\..*--source hub"):
+        study_vectors(study, "replica")
+
+
+def test_hub_means_an_extract_with_a_commit() -> None:
+    study = changed(load_study("small_models"), sources=("stored", "hub"))
+    found = study_vectors(study, "hub", ["smollm2"])
+    assert "no commit is on record" in found.missing["smollm2"]
+
+
+def test_fetching_keeps_what_could_be_read_and_names_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str | None, str]] = []
+
+    def keep(source: str, *, revision: str | None, out: Path) -> None:
+        asked.append((source, revision, out.name))
+        if source.startswith("zai"):
+            raise SourceError("It is gated.")
+
+    monkeypatch.setattr("lnsim.checkpoint.extract.extract_and_keep", keep)
+    study, told = load_study("solar_glm"), []
+    failed = fetch_study(study, told.append)
+    assert [source for source, _, _ in asked] == [model.repo_id for model in study.models]
+    assert {folder for _, _, folder in asked} == {"solar_glm"}
+    assert set(failed.values()) == {"It is gated."}
+    assert told == [model.key for model in study.models]
+
+
+def test_a_model_cannot_be_there_and_missing() -> None:
+    with pytest.raises(StudyError, match="a cannot be both there and missing"):
+        StudyVectors("stored", {"a": None}, {"a": "gone"})  # type: ignore[dict-item]
+
+
+def test_the_command_that_fetches_names_the_study() -> None:
+    assert fetch_command("solar_glm") == "python run_all.py --study solar_glm --source hub"
+    assert "fetch_command" in vectors.__all__
