@@ -119,7 +119,11 @@ INVALID = {
     ),
     "hole": ("{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [8, 12]) + "}", 12, "at byte 4 .* at 8: a hole"),
     "hole at the start": ("{" + entry("a", [1], [4, 8]) + "}", 8, "at byte 0 .* at 4: a hole"),
-    "bytes behind the last tensor": (f"{{{ONE}}}", 5, f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 15}"),
+    "bytes behind the last tensor": (
+        f"{{{ONE}}}",
+        5,
+        f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 15}",
+    ),
     "file cut short": (f"{{{ONE}}}", 3, f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 13}"),
     "empty tensor inside another": (
         "{" + entry("a", [2], [0, 8]) + "," + entry("b", [0], [4, 4]) + "}",

@@ -40,8 +40,7 @@ class Traffic:
 
 
 class Checkpoint(Protocol):
-    """An opened checkpoint: its headers are known, its tensors can be read.
-    """
+    """An opened checkpoint: its headers are known, its tensors can be read."""
 
     @property
     def source(self) -> str:

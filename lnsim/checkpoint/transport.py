@@ -237,7 +237,7 @@ class Transport:
         """Seconds before the next try: what the server asked for, else growing and jittered."""
         if asked is None:
             longest = min(self.settings.first_pause * 2 ** (number - 1), self.settings.max_pause)
-            return longest * random.uniform(0.5, 1.0)
+            return float(longest * random.uniform(0.5, 1.0))
         if asked > self.settings.max_retry_after:
             raise NetworkError(f"Reading {where}: the server asks to wait {asked:.0f} seconds ({reason}). Try later.")
         return asked

@@ -77,7 +77,7 @@ def ulp_distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int
         raise ComparisonError(
             f"Counting units in the last place: {a.dtype} of shape {a.shape} against {b.dtype} of shape {b.shape}."
         )
-    return np.abs(_places(a) - _places(b))
+    return np.asarray(np.abs(_places(a) - _places(b)))
 
 
 def pair_changes(a: NormVectors, b: NormVectors, roles: Sequence[str]) -> pd.DataFrame:
@@ -244,6 +244,6 @@ def _places(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def _spacing(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Size of one unit in the last place at each value."""
     wide = np.abs(values.astype(np.float64))
-    info = ml_dtypes.finfo(values.dtype)
+    info = ml_dtypes.finfo(values.dtype)  # type: ignore[no-untyped-call]
     exponent = np.floor(np.log2(np.maximum(wide, float(info.smallest_normal))))
     return np.asarray(np.exp2(exponent) * float(info.eps))
