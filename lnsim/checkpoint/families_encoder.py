@@ -74,11 +74,13 @@ ENCODER_ONLY: tuple[Family, ...] = (
         encoder.layers.*.norm2  post_mlp
         """, roots=("", "bert.", "nomic_bert.", "roberta."), **LAYER_NORM), by_name=False,
         when=lambda c: c.get("prenorm") is not True),
-    family("gte", "gte", stack("encoder", """
+    # also the remote code of Alibaba-NLP/new-impl
+    family("gte", "gte new", stack("encoder", """
         embeddings.LayerNorm     embedding
         encoder.layer.*.attn_ln  post_attention
         encoder.layer.*.mlp_ln   post_mlp
-        """, roots=("", "gte."), **LAYER_NORM)),
+        """, roots=("", "gte.", "new."), **LAYER_NORM),
+        when=lambda c: c.get("layer_norm_type") in (None, "layer_norm")),
     family("modernbert", "modernbert", stack("encoder", """
         embeddings.norm     embedding
         layers.*.attn_norm  pre_attention

@@ -38,6 +38,9 @@ def layer_types(config: Config) -> tuple[str, ...]:
         value = config.get(key)
         if isinstance(value, list) and all(isinstance(kind, str) for kind in value):
             return tuple(value)
+    indices = config.get("full_attn_idxs")  # LFM2's first configs
+    if isinstance(indices, list):
+        return tuple("full_attention" if layer in indices else "conv" for layer in range(_count(config)))
     return ()
 
 

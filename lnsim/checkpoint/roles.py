@@ -12,10 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from lnsim.checkpoint.families import NORM_TYPES, ROLES, TOWERS
-from lnsim.checkpoint.family_choice import FAMILIES, Choice, choose, unknown_family
+from lnsim.checkpoint.family_choice import choose
+from lnsim.checkpoint.family_table import FAMILIES, Choice, unknown_family
 from lnsim.checkpoint.gaps import block_counts, find_gaps
-from lnsim.checkpoint.matching import PER_HEAD_ROLES, Match, Tower, match_norms
-from lnsim.checkpoint.norm_names import NormName, collapse, norm_names
+from lnsim.checkpoint.matching import Match, match_norms
+from lnsim.checkpoint.norm_names import NormName, norm_names
+from lnsim.checkpoint.role_notes import has_blocks, notes_for
 from lnsim.errors import RoleError
 
 __all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
@@ -125,7 +127,7 @@ def map_roles(
     norms = norm_names(shapes, LEAVES)
     choice = choose([norm for norm in norms if len(norm.shape) == 1], config, model_type, where)
     matches = match_norms(norms, (*choice.towers, *choice.beside), where)
-    towers = (*choice.towers, *(tower for tower in choice.beside if _has_blocks(tower, matches)))
+    towers = (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
     _check_layout(choice, matches, where)
     main = _main_tower(choice, matches, where)
     biased = frozenset(match.norm.template for match in matches if match.norm.kind == "bias")
@@ -141,12 +143,8 @@ def map_roles(
         missing_layers=MappingProxyType(
             {role_key(main, *key): layers for key, layers in find_gaps(towers, matches, counts).items()}
         ),
-        notes=tuple(_notes(choice, matches, tensors)),
+        notes=tuple(notes_for(choice, matches)),
     )
-
-
-def _has_blocks(tower: Tower, matches: Iterable[Match]) -> bool:
-    return any(match.tower is tower and match.pattern and match.layer >= 0 for match in matches)
 
 
 def _main_tower(choice: Choice, matches: Sequence[Match], where: str) -> str:
@@ -197,29 +195,3 @@ def _tower_of(norm: NormName, match: Match, main: str) -> str:
         if any(name in words for name in names):
             return tower
     return match.tower.stack.tower if match.tower else main
-
-
-def _notes(choice: Choice, matches: Sequence[Match], tensors: Sequence[NormTensor]) -> Iterable[str]:
-    yield from choice.notes
-    if choice.family.note:
-        yield choice.family.note
-    if any(tensor.offset for tensor in tensors):
-        yield "Gamma is stored minus one: 1.0 is added for the effective gamma, the stored bytes are kept."
-    for tower in (*choice.towers, *choice.beside):
-        own = [m for m in matches if m.tower is tower and m.pattern and m.layer >= 0]
-        if own and tower.n_blocks is None:
-            yield f"The config does not tell the number of {tower.stack.tower} blocks: counted from the names."
-        if tower.stack.bias is False and any(m.norm.kind == "bias" for m in own):
-            yield f"The {tower.stack.tower} norms carry biases that this family does not have: added by a converter?"
-    for tower in choice.beside:
-        if not _has_blocks(tower, matches):
-            yield f"The config tells of a {tower.stack.tower} tower; no blocks of it were found under a known prefix."
-    if any(m.pattern and m.pattern.role in PER_HEAD_ROLES and _is_per_head(m) for m in matches):
-        yield "The query or key norms are stored a head at a time: several vectors a layer."
-    for why in dict.fromkeys(match.why for match in matches if match.pattern is None):
-        names = collapse(match.norm for match in matches if match.pattern is None and match.why == why)
-        yield f"Read as other ({why}): {', '.join(names)}."
-
-
-def _is_per_head(match: Match) -> bool:
-    return len(match.norm.shape) == 2 or (match.pattern is not None and "#" in match.pattern.path)
