@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
 os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+os.environ.setdefault("LNSIM_HOME", str(HERE))
 # jsonschema would build 38 grammars for formats that no notebook uses: three seconds.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 # Notebooks run side by side; threads inside each would only get in each other's way.

@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,10 +115,14 @@ def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], roo
         root: folder in which it runs.
         timeout: seconds that one cell may take.
     """
+    from jupyter_core.utils import ensure_event_loop
+
     started = time.monotonic()
     part = output.with_name(f".{output.name}.part.ipynb")
     output.parent.mkdir(parents=True, exist_ok=True)
-    error = _run(notebook, part, parameters, root, timeout)
+    # The client keeps one event loop a thread, and leaves it open.
+    with closing(ensure_event_loop()):
+        error = _run(notebook, part, parameters, root, timeout)
     if part.is_file():
         _settle(part, output)
     seconds = round(time.monotonic() - started, 2)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
 from lnsim.render import markup, origins
+from lnsim.render.parameters import settings
 from lnsim.render.saving import figure_bytes, save_figure, save_table
 from lnsim.render.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
@@ -73,7 +74,7 @@ class Page:
 
         loaded = load_study(study)
         changed = {name: value for name, value in given.items() if value is not None}
-        return cls(number, loaded, source, _settings(loaded, number, given), _given=changed)
+        return cls(number, loaded, source, settings(loaded, number, given), _given=changed)
 
     def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
@@ -220,21 +221,6 @@ class Page:
     def _stamp(self, figure: Figure) -> None:
         if self.kind == "replica":
             figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
-
-
-def _settings(study: Study, number: str, given: Mapping[str, Any]) -> SimpleNamespace:
-    """Parameters given, else those of the study's file; each must have a value."""
-    if number not in study.experiments:
-        reason = study.not_run.get(number, "its file has no parameters for it")
-        raise StudyError(f"Study '{study.name}' does not run notebook {number}: {reason}.")
-    defaults = study.experiments[number]
-    values = {name: defaults.get(name) if value is None else value for name, value in given.items()}
-    if empty := [name for name, value in values.items() if value is None]:
-        raise StudyError(
-            f"Study '{study.name}', experiment {number}: parameter '{empty[0]}' has no value. Give it in "
-            f"data/studies/{study.name}.toml or with --set {empty[0]}=value."
-        )
-    return SimpleNamespace(**values)
 
 
 def _figure_of(drawn: Axes | Figure) -> Figure:

@@ -1,0 +1,95 @@
+"""Tests of the index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from render_notebooks import PICTURE, answer, code, display, markdown, thumbnail, write
+
+from lnsim.render.html import Report, read_report
+from lnsim.render.index import study_section, write_index
+from lnsim.render.record import Outcome, StudyRun
+from lnsim.study.catalog import load_study
+
+FIGURE = f'<figure class="fig">{PICTURE}<figcaption>Top.</figcaption></figure>'
+
+
+def report(folder: Path, number: str, headline_figure: bool = False, **changes: Any) -> Report:
+    figure = display({"text/html": FIGURE}, {"lnsim": {"headline": headline_figure}})
+    cells = [markdown(f"# Question {number}?"), code("x", figure, thumbnail(), answer(number=number, **changes))]
+    return read_report(write(folder / f"{number}_a.ipynb", *cells))
+
+
+def outcome(number: str, error: str | None = None) -> Outcome:
+    return Outcome(number, f"{number}_a", f"Question {number}?", "failed" if error else "done", 3.14, error)
+
+
+def index(folder: Path, run: StudyRun, reports: dict[str, Report]) -> str:
+    section = study_section(load_study(run.study), run, reports)
+    return write_index([section], [run], folder / "index.html").read_text("utf-8")
+
+
+def test_an_entry_has_question_finding_picture_badge_state_and_link(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"01": outcome("01")})
+    html = index(tmp_path, run, {"01": report(tmp_path, "01")})
+    entry = re.search(r'<li class="entry" id="small_models-01">.*?</li>', html, re.DOTALL)
+    assert entry is not None
+    assert '<a href="small_models/01_a.html">Question 01?</a>' in entry[0]
+    assert "<p>No: it is 0.03.</p>" in entry[0]
+    assert PICTURE in entry[0]
+    assert 'data-state="done">done, 3.1 s<' in entry[0]
+    assert "REAL WEIGHTS, stored" in html
+
+
+def test_a_failed_notebook_is_named_with_its_error_and_has_no_link(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"05": outcome("05", "ValueError in cell 7: <b>")})
+    html = index(tmp_path, run, {})
+    assert 'data-state="failed">failed: ValueError in cell 7: &lt;b&gt;<' in html
+    assert "05_a.html" not in html
+
+
+def test_headlines_make_the_top_with_their_trust(tmp_path: Path) -> None:
+    reports = {"01": report(tmp_path, "01"), "05": report(tmp_path, "05", headline="Cosine cannot tell.", trust="Two.")}
+    html = index(tmp_path, StudyRun("small_models", "stored", {n: outcome(n) for n in reports}), reports)
+    assert '<div class="lead"><dt>Found</dt><dd>Cosine cannot tell.</dd></div>' in html
+    assert "<dt>Trust</dt><dd>Two.</dd>" in html
+    assert "Here of 1 checkpoint with real weights, 61 vectors together." in html
+
+
+def test_without_headlines_the_findings_stand_with_their_questions(tmp_path: Path) -> None:
+    reports = {"00": report(tmp_path, "00"), "01": report(tmp_path, "01")}
+    html = index(tmp_path, StudyRun("small_models", "stored", {n: outcome(n) for n in reports}), reports)
+    assert "<dt>Found</dt><dd>Question 01? No: it is 0.03.</dd><dd>Question 00?" in html
+
+
+def test_the_marked_figure_stands_beside_the_answer(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"01": outcome("01")})
+    assert '<div class="answer">' in index(tmp_path, run, {"01": report(tmp_path, "01", headline_figure=True)})
+    assert '<div class="answer">' not in index(tmp_path, run, {"01": report(tmp_path, "01")})
+
+
+def test_a_replica_has_its_banner_and_no_place_in_the_answer(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "replica", {"01": outcome("01")})
+    html = index(tmp_path, run, {"01": report(tmp_path, "01", source="replica", headline="Synthetic.")})
+    assert "Synthetic." not in html
+    assert "REPLICA, synthetic" in html
+    assert 'class="banner"' in html
+    assert "No report on real weights was made yet" in html
+
+
+def test_what_was_not_run_is_listed_with_reason_and_command(tmp_path: Path) -> None:
+    run = StudyRun(
+        "solar_glm", "auto", {}, {"all": "no vectors. To read them:"}, command="python run_all.py --source hub"
+    )
+    html = index(tmp_path, run, {})
+    assert "<li>No vectors. To read them: <code>python run_all.py --source hub</code></li>" in html
+    run = StudyRun("small_models", "stored", {}, {"08": "no projection weights"})
+    assert '<span class="num">08</span> No projection weights.' in index(tmp_path, run, {})
+
+
+def test_the_index_needs_no_other_file_but_the_reports(tmp_path: Path) -> None:
+    html = index(tmp_path, StudyRun("small_models", "stored", {"01": outcome("01")}), {"01": report(tmp_path, "01")})
+    assert set(re.findall(r'href="([^"#][^"]*)"', html)) == {"data:,", "index.html", "small_models/01_a.html"}
+    assert html.count("<h1>") == 1

@@ -1,0 +1,147 @@
+"""Tests of finding, checking and executing notebooks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from render_notebooks import code, markdown, write
+
+from lnsim.errors import NotebookError
+from lnsim.render.notebooks import (
+    Notebook,
+    check_parameters,
+    execute,
+    known_parameters,
+    list_notebooks,
+    parse_setting,
+)
+
+PARAMETERS = 'study = "a"  # name\nseed = None  # of the shuffles'
+
+
+def small(folder: Path, *sources: str, name: str = "01_try.ipynb", tagged: bool = True) -> Notebook:
+    cells = [code(source) for source in sources]
+    parameters = code(PARAMETERS, tags=("parameters",) if tagged else ())
+    path = write(folder / name, markdown("# Does it run?"), parameters, *cells)
+    return Notebook(name[:2], path, "Does it run?")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("seed=1", ("seed", 1)),
+        ("roles=['a', 'b']", ("roles", ["a", "b"])),
+        ("layers=(1, 2)", ("layers", [1, 2])),
+        ("model=smollm2", ("model", "smollm2")),
+        ("flag=None", ("flag", None)),
+        ("text=a=b", ("text", "a=b")),
+    ],
+)
+def test_a_setting_is_a_name_and_a_literal_or_text(text: str, expected: tuple[str, object]) -> None:
+    assert parse_setting(text) == expected
+
+
+@pytest.mark.parametrize("text", ["seed", "=1", "1a=2", "a b=1"])
+def test_a_setting_without_name_or_value_is_refused(text: str) -> None:
+    with pytest.raises(NotebookError, match="expected name=value, for example seed=1"):
+        parse_setting(text)
+
+
+@pytest.mark.parametrize("name", ["study", "source"])
+def test_the_study_and_its_source_have_options_of_their_own(name: str) -> None:
+    with pytest.raises(NotebookError, match=f"use --{name} for it"):
+        parse_setting(f"{name}=x")
+
+
+def test_a_value_that_a_notebook_cannot_hold_is_refused() -> None:
+    with pytest.raises(NotebookError, match="expected a number, a text, True, False, None or a list"):
+        parse_setting("seed={1, 2}")
+
+
+def test_notebooks_are_listed_by_number_with_their_question(tmp_path: Path) -> None:
+    small(tmp_path, name="05_b.ipynb")
+    small(tmp_path, name="01_a.ipynb")
+    found = list_notebooks(tmp_path)
+    assert [(notebook.number, notebook.question) for notebook in found] == [
+        ("01", "Does it run?"),
+        ("05", "Does it run?"),
+    ]
+
+
+def test_a_folder_without_notebooks_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NotebookError, match="holds none"):
+        list_notebooks(tmp_path)
+
+
+def test_a_number_used_twice_is_an_error(tmp_path: Path) -> None:
+    small(tmp_path, name="01_a.ipynb")
+    small(tmp_path, name="01_b.ipynb")
+    with pytest.raises(NotebookError, match="the number 01 is used twice"):
+        list_notebooks(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("01_a.ipynb", "{", "it is not a notebook"),
+        ("01_a.ipynb", '{"cells": 1}', "it is not a notebook"),
+        ("01_a.ipynb", '{"cells": []}', "it has no first heading"),
+        ("Untitled.ipynb", '{"cells": [{"cell_type": "markdown", "source": "# Q"}]}', "should be named by two digits"),
+    ],
+)
+def test_a_file_that_cannot_be_a_report_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(NotebookError, match=message):
+        list_notebooks(tmp_path)
+
+
+def test_parameters_are_those_of_the_tagged_cell(tmp_path: Path) -> None:
+    assert known_parameters(small(tmp_path, "other = 1")) == ("study", "seed")
+
+
+def test_a_notebook_without_the_tag_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotebookError, match="no cell has the tag 'parameters'"):
+        known_parameters(small(tmp_path, tagged=False))
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
+    known = {"00": ("study", "source"), "01": ("study", "source", "seed", "roles")}
+    check_parameters(known, {"seed": 1})
+    with pytest.raises(NotebookError, match=r"Setting 'sead': .* Known are 00: none; 01: seed, roles"):
+        check_parameters(known, {"sead": 1})
+
+
+def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import os\nprint(study, seed, os.getcwd())")
+    outputs = []
+    for name in ("one", "two"):
+        output = tmp_path / name / "01_try.ipynb"
+        outcome = execute(notebook, output, {"study": "b", "seed": 3}, tmp_path, timeout=60)
+        assert (outcome.status, outcome.error, outcome.file) == ("done", None, "01_try")
+        outputs.append(output.read_bytes())
+        assert [path.name for path in output.parent.iterdir()] == ["01_try.ipynb"]
+    assert outputs[0] == outputs[1]
+    printed = json.loads(outputs[0])["cells"][-1]["outputs"][0]["text"]
+    assert "".join(printed) == f"b 3 {tmp_path}\n"
+
+
+def test_a_failing_cell_is_told_with_its_number_and_first_line(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "1", "raise ValueError('first\\nsecond')")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    assert outcome.status == "failed"
+    assert outcome.error == "ValueError in cell 4: first"
+
+
+def test_a_cell_that_takes_too_long_is_stopped_and_told(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import time\ntime.sleep(60)")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=1)
+    assert outcome.error == "CellTimeout in cell 3: no cell may take longer than 1 s"
+
+
+def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import os\nos._exit(1)")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=30)
+    assert outcome.status == "failed"
+    assert str(outcome.error).startswith("DeadKernel in cell 3")

@@ -1,0 +1,128 @@
+"""Tests of a run: plans, records, pages, and what a failed notebook leaves behind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from render_notebooks import code, markdown, record, write
+
+from lnsim.errors import NotebookError, StudyError
+from lnsim.paths import project_root
+from lnsim.render.notebooks import Notebook, list_notebooks
+from lnsim.render.page import PAGE_MIME
+from lnsim.render.record import load_run
+from lnsim.render.run import Plan, plan_study, run_plans
+from lnsim.study.catalog import load_study
+
+PARAMETERS = code('study = "a"  # name\nsource = "auto"  # where\nseed = None  # of the shuffles', tags=("parameters",))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder with the real studies and vectors, and no notebooks yet."""
+    source = project_root() / "data"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "vectors").symlink_to(source / "vectors", target_is_directory=True)
+    shutil.copytree(source / "studies", tmp_path / "data" / "studies")
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    return tmp_path
+
+
+def notebook(home: Path, number: str, last: str = "pass", **changes: Any) -> None:
+    page = {PAGE_MIME: record(number=number, **changes)}
+    answer = f"from IPython.display import display\ndisplay({page!r}, raw=True)"
+    question = markdown(f"# Question {number}?")
+    write(home / "notebooks" / f"{number}_try.ipynb", question, PARAMETERS, code(last), code(answer))
+
+
+def run(home: Path, *, settings: dict[str, Any] | None = None, only: tuple[str, ...] = ()) -> list[Any]:
+    found = [n for n in list_notebooks(home / "notebooks") if not only or n.number in only]
+    plans = [plan_study(name, "auto", found, asked=False) for name in ("small_models", "solar_glm")]
+    told: list[str] = []
+    runs = run_plans(
+        plans, home / "reports", home, settings or {}, 2, 60, lambda study, outcome: told.append(outcome.number)
+    )
+    assert sorted(told) == sorted(n.number for plan in plans for n in plan.notebooks)
+    return runs
+
+
+def test_a_plan_runs_what_the_study_has_parameters_for_and_says_why_not_the_rest() -> None:
+    numbers = [Notebook(n, Path(f"{n}_a.ipynb"), "Q?") for n in ("01", "08", "09")]
+    plan = plan_study("small_models", "auto", numbers, asked=True)
+    assert [n.number for n in plan.notebooks] == ["01"]
+    assert plan.not_run["08"] == load_study("small_models").not_run["08"]
+    assert "09" in plan.not_run
+
+
+def test_a_study_without_vectors_is_named_with_the_command_and_is_an_error_when_asked_for() -> None:
+    assert "no vectors of its 12 models" in plan_study("solar_glm", "auto", [], asked=False).not_run["all"]
+    with pytest.raises(StudyError, match=r"no vectors.*python run_all.py --study solar_glm --source hub"):
+        plan_study("solar_glm", "auto", [], asked=True)
+
+
+def test_one_notebook_fails_and_the_others_still_make_their_reports(home: Path) -> None:
+    notebook(home, "00")
+    notebook(home, "01", "raise ValueError('no luck')")
+    runs = run(home)
+    outcomes = runs[0].outcomes
+    assert (outcomes["00"].status, outcomes["01"].error) == ("done", "ValueError in cell 3: no luck")
+    folder = home / "reports" / "small_models"
+    assert {path.name for path in folder.iterdir()} == {"00_try.html", "00_try.ipynb", "01_try.ipynb", "run.json"}
+    index = (home / "reports" / "index.html").read_text("utf-8")
+    assert "failed: ValueError in cell 3: no luck" in index
+    assert "python run_all.py --study solar_glm --source hub" in index
+    assert "Next: 01" not in (folder / "00_try.html").read_text("utf-8")
+
+
+def test_a_notebook_that_fails_later_takes_its_old_report_away_and_only_keeps_the_rest(home: Path) -> None:
+    notebook(home, "00")
+    notebook(home, "01")
+    run(home)
+    folder = home / "reports" / "small_models"
+    assert "Next: 01" in (folder / "00_try.html").read_text("utf-8")
+    notebook(home, "01", "1 / 0")
+    runs = run(home, only=("01",))
+    assert not (folder / "01_try.html").exists()
+    assert {number: outcome.status for number, outcome in runs[0].outcomes.items()} == {"00": "done", "01": "failed"}
+    assert "Next: 01" not in (folder / "00_try.html").read_text("utf-8")
+    assert load_run(folder / "run.json") == runs[0]
+
+
+def test_a_notebook_that_gives_no_answer_is_failed(home: Path) -> None:
+    write(home / "notebooks" / "00_try.ipynb", markdown("# Question?"), PARAMETERS)
+    runs = run(home)
+    assert "it gives no answer; call page.answer" in str(runs[0].outcomes["00"].error)
+    assert not (home / "reports" / "small_models" / "00_try.html").exists()
+
+
+def test_a_formula_that_cannot_be_read_fails_its_notebook(home: Path) -> None:
+    notebook(home, "00", "display({'text/markdown': '$a_b_c$'}, raw=True)")
+    runs = run(home)
+    assert "Turning the formula 'a_b_c'" in str(runs[0].outcomes["00"].error)
+
+
+def test_the_record_holds_source_commits_versions_and_settings(home: Path) -> None:
+    notebook(home, "00", "assert seed == 5")
+    run(home, settings={"seed": 5})
+    content = json.loads((home / "reports" / "small_models" / "run.json").read_text("utf-8"))
+    assert content["source"] == "stored"
+    assert content["commits"] == {"smollm2": None}
+    assert content["versions"] == {"lnsim": "0.1.0"}
+    assert content["settings"] == {"seed": 5}
+    assert content["notebooks"]["00"]["status"] == "done"
+
+
+def test_an_unknown_setting_runs_nothing(home: Path) -> None:
+    notebook(home, "00")
+    with pytest.raises(NotebookError, match="Setting 'sead'"):
+        run(home, settings={"sead": 5})
+    assert not (home / "reports").exists()
+
+
+def test_a_plan_holds_its_study() -> None:
+    study = load_study("small_models")
+    assert Plan(study, "auto", ()).not_run == {}

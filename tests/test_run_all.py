@@ -1,0 +1,141 @@
+"""Tests of the command line of run_all.py; what it runs is tested in test_render_run.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from lnsim.errors import NotebookError
+from lnsim.render.notebooks import Notebook
+from lnsim.render.record import Outcome, StudyRun
+
+HERE = Path(__file__).parents[1]
+NOTEBOOKS = tuple(Notebook(number, Path(f"{number}_a.ipynb"), f"Question {number}?") for number in ("00", "01", "05"))
+
+
+@pytest.fixture
+def run_all(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The program as a module, with the notebooks of this test; the process's environment stays as it was."""
+    monkeypatch.setenv("LNSIM_HOME", str(HERE))
+    for name in ("PYTHONPATH", "JUPYTER_PREFER_ENV_PATH", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setitem(sys.modules, "rfc3987_syntax", sys.modules.get("rfc3987_syntax"))
+    spec = importlib.util.spec_from_file_location("run_all", HERE / "run_all.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "list_notebooks", lambda folder: NOTEBOOKS)
+    return module
+
+
+def ran(monkeypatch: pytest.MonkeyPatch, run_all: ModuleType, *runs: StudyRun) -> None:
+    monkeypatch.setattr(run_all, "run_plans", lambda plans, *rest, **options: list(runs))
+
+
+DONE = Outcome("01", "01_a", "Question 01?", "done", 2.5)
+FAILED = Outcome("05", "05_a", "Question 05?", "failed", 1.0, "ValueError in cell 3: no")
+
+
+def test_no_arguments_mean_everything_offline(run_all: ModuleType) -> None:
+    options = run_all.arguments([])
+    assert (options.study, options.source, options.only, options.set) == (None, "auto", None, [])
+    assert (options.jobs, options.timeout, options.reports) == (2, 600, HERE / "reports")
+
+
+def test_every_option_of_the_contract_is_taken(run_all: ModuleType) -> None:
+    words = (
+        "--study a b --source stored --only 01,03 --set seed=1 x=2 --set y=3 --reports out --jobs 3 --timeout 9 --list"
+    )
+    options = run_all.arguments(words.split())
+    assert (options.study, options.set, options.jobs, options.timeout) == (["a", "b"], ["seed=1", "x=2", "y=3"], 3, 9)
+    assert options.reports == Path("out")
+    assert options.list
+
+
+@pytest.mark.parametrize("words", ["--source cloud", "--jobs 0", "--timeout x", "--nonsense", "extra"])
+def test_a_wrong_command_line_ends_with_2(run_all: ModuleType, words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_all.main(words.split())
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("only", ["01,05", "1,5", " 01 , 05 "])
+def test_only_selects_by_number(run_all: ModuleType, only: str) -> None:
+    assert [notebook.number for notebook in run_all.selected(NOTEBOOKS, only)] == ["01", "05"]
+
+
+def test_an_unknown_number_is_refused_with_the_known_ones(run_all: ModuleType) -> None:
+    with pytest.raises(NotebookError, match="there is no 07; known are 00, 01, 05"):
+        run_all.selected(NOTEBOOKS, "01,07")
+
+
+def test_an_error_is_one_line_on_stderr_and_exit_1(run_all: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_all.main(["--study", "nothing"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("run_all.py: There is no study 'nothing'")
+    assert told.err.count("\n") == 1
+
+
+def test_a_study_without_vectors_asked_for_by_name_is_an_error(
+    run_all: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_all.main(["--study", "solar_glm"]) == 1
+    assert "python run_all.py --study solar_glm --source hub" in capsys.readouterr().err
+
+
+def test_all_done_is_exit_0_and_a_line_a_notebook(
+    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = StudyRun("solar_glm", "auto", {}, {"all": "no vectors:"}, command="python run_all.py --source hub")
+    ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE}), nothing)
+    assert run_all.main([]) == 0
+    told = capsys.readouterr().out
+    assert "01_a" in told
+    assert "2.5 s  done" in told
+    assert "solar_glm: not run. no vectors: python run_all.py --source hub" in told
+
+
+def test_one_failure_is_exit_1_and_named_with_its_error(
+    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE, "05": FAILED}))
+    assert run_all.main(["--study", "small_models"]) == 1
+    assert "failed: ValueError in cell 3: no" in capsys.readouterr().out
+
+
+def test_list_names_studies_and_questions_and_runs_nothing(
+    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_all, "run_plans", lambda *rest, **options: pytest.fail("it ran"))
+    assert run_all.main(["--list"]) == 0
+    told = capsys.readouterr().out
+    assert "small_models: " in told
+    assert "  01  Question 01?" in told
+
+
+def test_the_network_is_asked_only_for_the_source_hub(
+    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        run_all, "fetch_study", lambda study, each: asked.append(study.name) or {"solar": "It is gated."}
+    )
+    ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE}))
+    run_all.main(["--study", "small_models"])
+    assert asked == []
+    run_all.main(["--study", "solar_glm", "--source", "hub"])
+    assert asked == ["solar_glm"]
+    assert "model 'solar': It is gated." in capsys.readouterr().err
+
+
+def test_kernels_import_lnsim_from_here_and_use_this_environment(run_all: ModuleType) -> None:
+    assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == str(HERE)
+    assert os.environ["JUPYTER_PREFER_ENV_PATH"] == "1"
