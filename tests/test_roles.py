@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lnsim.checkpoint.families import ROLES, Pattern, stack
+from lnsim.checkpoint import families
+from lnsim.checkpoint.families import ROLES, Family, Pattern, stack
 from lnsim.checkpoint.family_table import FAMILIES, known_model_types
 from lnsim.checkpoint.norm_names import collapse, looks_like_norm, parse_name
 from lnsim.checkpoint.roles import NormTensor, RoleMap, map_roles
@@ -451,6 +452,42 @@ def test_qwen3_next_keeps_its_mtp_prefix_apart_and_stores_it_minus_one() -> None
     assert roles.n_layers == {"text": 3, "mtp": 1}
 
 
+# Layer kinds
+
+
+@pytest.mark.parametrize(
+    ("config", "attention"),
+    [
+        ({"model_type": "lfm2", "layer_types": ["conv", "full_attention", "conv"]}, [1]),
+        ({"model_type": "lfm2", "full_attn_idxs": [0, 2]}, [0, 2]),
+        ({"model_type": "lfm2", "layer_types": "conv"}, []),
+    ],
+)
+def test_a_norm_in_front_of_a_convolution_is_other_and_its_layer_a_gap(
+    config: dict[str, Any], attention: list[int]
+) -> None:
+    shapes = checkpoint("model.layers.*.operator_norm x\nmodel.layers.*.ffn_norm y\nmodel.embedding_norm z")[0]
+    roles = map_roles(shapes, config | {"num_hidden_layers": 3}, where=WHERE)
+    assert [t.layer for t in roles.tensors if t.role == "pre_attention"] == attention
+    assert roles.missing_layers["pre_attention"] == tuple(layer for layer in range(3) if layer not in attention)
+    assert by_name(roles)["model.embedding_norm.weight"].role == "final"
+
+
+def test_the_letters_of_nemotron_h_say_what_each_norm_feeds() -> None:
+    shapes = checkpoint("backbone.layers.*.norm x\nbackbone.norm_f final", layers=5)[0]
+    config = {"model_type": "nemotron_h", "num_hidden_layers": 5, "hybrid_override_pattern": "M-*E?"}
+    roles = map_roles(shapes, config, where=WHERE)
+    assert [t.role for t in roles.tensors] == ["other", "pre_mlp", "pre_attention", "pre_mlp", "other", "final"]
+
+
+def test_the_cross_attention_layers_of_mllama_are_not_self_attention() -> None:
+    config = {"model_type": "mllama_text_model", "num_hidden_layers": 3, "cross_attention_layers": [1]}
+    roles = map_roles(checkpoint(LLAMA)[0], config, where=WHERE)
+    found = by_name(roles)
+    assert found["model.layers.0.input_layernorm.weight"].role == "pre_attention"
+    assert found["model.layers.1.input_layernorm.weight"].role == "pre_cross_attention"
+
+
 # Look-alikes
 
 LOOK_ALIKES = (
@@ -733,6 +770,21 @@ def test_a_malformed_line_is_quoted() -> None:
         Pattern("layers.*.heads.*.norm", "q_norm")
     with pytest.raises(ValueError, match="has the tower 'txt'"):
         stack("txt", "layers.*.norm pre_mlp")
+
+
+def test_the_example_in_the_instructions_is_a_table() -> None:
+    example = (families.__doc__ or "").split("'''")[1]
+    assert [pattern.role for pattern in stack("text", example).patterns] == [
+        "pre_attention",
+        "pre_mlp",
+        "q_norm",
+        "final",
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_family_without_a_table_says_why(family: Family) -> None:
+    assert family.stacks or family.note
 
 
 def test_a_norm_tensor_with_a_word_outside_the_vocabulary_is_refused() -> None:

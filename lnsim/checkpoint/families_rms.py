@@ -27,8 +27,8 @@ LLAMA_LIKE: tuple[Family, ...] = (
     family("llama", "llama mistral mixtral qwen2 qwen2_moe qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text "
         "qwen2_5_omni_thinker qwen2_5_omni_text arcee aria_text cwm diffllama emu3 emu3_text_model ernie4_5 "
         "ernie4_5_moe eurobert glm gpt_oss granite granite_swa granitemoe granitemoe_swa granitemoeshared helium "
-        "internlm3 iquestcoder jetmoe llama4 llama4_text mimo_v2_flash ministral ministral3 phi3 phi3_v "
-        "phi4_multimodal seed_oss smollm3 baichuan internlm aquila minicpm deepseek xverse skywork "
+        "internlm3 iquestcoder jetmoe llama4 llama4_text mimo mimo_v2_flash ministral ministral3 phi3 "
+        "phi3_v phi4mm phi4_multimodal seed_oss smollm3 baichuan internlm aquila minicpm deepseek xverse skywork "
         "granite_docling_text",
         stack("text", PRE_NORM)),
     family("qwen3", "qwen3 qwen3_moe qwen3_vl_text qwen3_vl_moe_text qwen3_vl qwen3_vl_moe exaone_moe flint hy_v3 "

@@ -38,10 +38,7 @@ def layer_types(config: Config) -> tuple[str, ...]:
         value = config.get(key)
         if isinstance(value, list) and all(isinstance(kind, str) for kind in value):
             return tuple(value)
-    indices = config.get("full_attn_idxs")  # LFM2's first configs
-    if isinstance(indices, list):
-        return tuple("full_attention" if layer in indices else "conv" for layer in range(_count(config)))
-    return ()
+    return _split(config, "full_attn_idxs", "full_attention", "conv")  # LFM2's first configs
 
 
 def hybrid_pattern(config: Config) -> tuple[str, ...]:
@@ -54,10 +51,7 @@ def hybrid_pattern(config: Config) -> tuple[str, ...]:
 
 def mamba_indices(config: Config) -> tuple[str, ...]:
     """Bamba: ``attn_layer_indices`` lists the attention layers, the others are Mamba."""
-    indices = config.get("attn_layer_indices")
-    if not isinstance(indices, list):
-        return ()
-    return tuple("attention" if layer in indices else "mamba" for layer in range(_count(config)))
+    return _split(config, "attn_layer_indices", "attention", "mamba")
 
 
 def jamba_kinds(config: Config) -> tuple[str, ...]:
@@ -78,10 +72,16 @@ def recurrent_kinds(config: Config) -> tuple[str, ...]:
 
 def mllama_kinds(config: Config) -> tuple[str, ...]:
     """Llama 3.2 Vision: ``cross_attention_layers`` look at the image, the others at the text."""
-    layers = config.get("cross_attention_layers")
+    return _split(config, "cross_attention_layers", "cross", "self")
+
+
+def _split(config: Config, key: str, listed: str, others: str) -> tuple[str, ...]:
+    """The kind ``listed`` for the layers under ``key`` and ``others`` for the rest; empty without such a list."""
+    layers = config.get(key)
     if not isinstance(layers, list):
         return ()
-    return tuple("cross" if layer in layers else "self" for layer in range(_count(config)))
+    chosen = {layer for layer in layers if isinstance(layer, int)}
+    return tuple(listed if layer in chosen else others for layer in range(_count(config)))
 
 
 def _count(config: Config) -> int:

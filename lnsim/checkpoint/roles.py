@@ -91,6 +91,13 @@ class RoleMap:
     missing_layers: Mapping[str, tuple[int, ...]]
     notes: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if self.main_tower not in TOWERS or self.norm_type not in NORM_TYPES:
+            raise RoleError(
+                f"The role map of family {self.family!r} has the main tower {self.main_tower!r} and the norm type "
+                f"{self.norm_type!r}; expected one of {', '.join(TOWERS)} and one of {', '.join(NORM_TYPES)}."
+            )
+
     def key(self, tensor: NormTensor) -> str:
         """The role as the user writes it: bare in the main tower, else ``tower/role``."""
         return role_key(self.main_tower, tensor.tower, tensor.role)
