@@ -131,7 +131,10 @@ POST_ENCODER = """
 POST_DECODER = POST_ENCODER + """
     layers.*.encoder_attn_layer_norm  post_cross_attention
     """  # fmt: skip
-T5_ROOTS = {"encoder": ("encoder.", "model.encoder."), "decoder": ("decoder.", "model.decoder.")}
+T5_ROOTS = {
+    "encoder": ("encoder.", "model.encoder.", "language_model.encoder."),
+    "decoder": ("decoder.", "model.decoder.", "language_model.decoder."),
+}
 T5_LAYERS = ("num_layers", "num_hidden_layers")
 
 BOTH_SIDES: tuple[Family, ...] = (

@@ -22,6 +22,7 @@ GPT2_BLOCK = """
     h.*.ln_cross_attn  pre_cross_attention optional
     ln_f               final
     """
+OPT_ROOTS = ("model.decoder.", "decoder.", "language_model.model.decoder.")  # the last: BLIP-2
 
 # LayerNorm instead of RMSNorm.
 LAYER_NORMS: tuple[Family, ...] = (
@@ -97,13 +98,13 @@ LAYER_NORMS: tuple[Family, ...] = (
     family("opt-post", "opt", stack("text", """
         layers.*.self_attn_layer_norm  post_attention
         layers.*.final_layer_norm      post_mlp
-        """, roots=("model.decoder.", "decoder."), **LAYER_NORM), by_name=False,
+        """, roots=OPT_ROOTS, **LAYER_NORM), by_name=False,
         when=lambda c: is_false(c, "do_layer_norm_before")),
     family("opt", "opt", stack("text", """
         layers.*.self_attn_layer_norm  pre_attention
         layers.*.final_layer_norm      pre_mlp
         final_layer_norm               final
-        """, roots=("model.decoder.", "decoder."), **LAYER_NORM), by_name=False),
+        """, roots=OPT_ROOTS, **LAYER_NORM), by_name=False),
     family("biogpt", "biogpt xglm", stack("text", """
         layers.*.self_attn_layer_norm     pre_attention
         layers.*.encoder_attn_layer_norm  pre_cross_attention optional
