@@ -1,8 +1,7 @@
-"""Tests of finding, checking and executing notebooks."""
+"""Tests of finding notebooks and checking parameters."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from lnsim.errors import NotebookError
 from lnsim.render.notebooks import (
     Notebook,
     check_parameters,
-    execute,
     known_parameters,
     list_notebooks,
     parse_setting,
@@ -111,37 +109,3 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
     check_parameters(known, {"seed": 1})
     with pytest.raises(NotebookError, match=r"Setting 'sead': .* Known are 00: none; 01: seed, roles"):
         check_parameters(known, {"sead": 1})
-
-
-def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "import os\nprint(study, seed, os.getcwd())")
-    outputs = []
-    for name in ("one", "two"):
-        output = tmp_path / name / "01_try.ipynb"
-        outcome = execute(notebook, output, {"study": "b", "seed": 3}, tmp_path, timeout=60)
-        assert (outcome.status, outcome.error, outcome.file) == ("done", None, "01_try")
-        outputs.append(output.read_bytes())
-        assert [path.name for path in output.parent.iterdir()] == ["01_try.ipynb"]
-    assert outputs[0] == outputs[1]
-    printed = json.loads(outputs[0])["cells"][-1]["outputs"][0]["text"]
-    assert "".join(printed) == f"b 3 {tmp_path}\n"
-
-
-def test_a_failing_cell_is_told_with_its_number_and_first_line(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "1", "raise ValueError('first\\nsecond')")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
-    assert outcome.status == "failed"
-    assert outcome.error == "ValueError in cell 4: first"
-
-
-def test_a_cell_that_takes_too_long_is_stopped_and_told(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "import time\ntime.sleep(60)")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=1)
-    assert outcome.error == "CellTimeout in cell 3: no cell may take longer than 1 s"
-
-
-def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "import os\nos._exit(1)")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=30)
-    assert outcome.status == "failed"
-    assert str(outcome.error).startswith("DeadKernel in cell 3")

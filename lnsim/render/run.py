@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError, StudyError
-from lnsim.render.notebooks import Notebook, check_parameters, execute, known_parameters
+from lnsim.render.execution import execute
+from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
 from lnsim.render.record import Outcome, StudyRun, load_run, save_run
 from lnsim.study.catalog import Study, list_studies, load_study
 from lnsim.study.vectors import fetch_command, study_vectors
@@ -133,7 +134,7 @@ def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any],
     old = load_run(reports / plan.study.name / "run.json")
     kept = {}
     for number, outcome in (old.outcomes if old else {}).items():
-        if (reports / plan.study.name / f"{outcome.file}.ipynb").is_file():
+        if outcome.status == "failed" or (reports / plan.study.name / f"{outcome.file}.ipynb").is_file():
             kept[number] = outcome
     merged = {**kept, **{outcome.number: outcome for outcome in outcomes}}
     not_run = {number: reason for number, reason in plan.not_run.items() if number not in merged}

@@ -1,0 +1,55 @@
+"""Tests of executing notebooks: how each ending is told, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from render_notebooks import code, markdown, write
+
+from lnsim.render.execution import execute
+from lnsim.render.notebooks import Notebook
+
+PARAMETERS = code('study = "a"  # name\nseed = None  # of the shuffles', tags=("parameters",))
+
+
+def small(folder: Path, *sources: str) -> Notebook:
+    path = write(folder / "01_try.ipynb", markdown("# Does it run?"), PARAMETERS, *[code(source) for source in sources])
+    return Notebook("01", path, "Does it run?")
+
+
+def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import os\nprint(study, seed, os.getcwd())")
+    outputs = []
+    for name in ("one", "two"):
+        output = tmp_path / name / "01_try.ipynb"
+        outcome = execute(notebook, output, {"study": "b", "seed": 3}, tmp_path, timeout=60)
+        assert (outcome.status, outcome.error, outcome.file) == ("done", None, "01_try")
+        outputs.append(output.read_bytes())
+        assert [path.name for path in output.parent.iterdir()] == ["01_try.ipynb"]
+    assert outputs[0] == outputs[1]
+    printed = json.loads(outputs[0])["cells"][-1]["outputs"][0]["text"]
+    assert "".join(printed) == f"b 3 {tmp_path}\n"
+
+
+def test_a_failing_cell_is_told_with_its_number_and_first_line(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "1", "raise ValueError('first\\nsecond')")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    assert outcome.status == "failed"
+    assert outcome.error == "ValueError in cell 4: first"
+    assert "second" in (tmp_path / "out.ipynb").read_text("utf-8")
+
+
+def test_a_cell_that_takes_too_long_is_stopped_and_told(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import time\ntime.sleep(60)")
+    (tmp_path / "out.ipynb").write_text("an older one")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=1)
+    assert outcome.error == "CellTimeout in cell 3: no cell may take longer than 1 s"
+    assert not (tmp_path / "out.ipynb").exists()
+
+
+def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import os\nos._exit(1)")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=30)
+    assert outcome.status == "failed"
+    assert str(outcome.error).startswith("DeadKernel in cell 3")
