@@ -25,16 +25,16 @@ _PART_MEAN = (_PART_VALUES - 1) / 2
 _SUM_STD = math.sqrt(_PARTS * (_PART_VALUES**2 - 1) / 12)
 
 
-def stream(seed: int, label: str, n_bytes: int) -> bytes:
-    """Random bytes that depend on the seed and the label alone, so that adding a vector changes no other."""
+def stream(seed: int, label: str, n_bytes: int) -> npt.NDArray[np.uint8]:
+    """Random bytes, shape ``(n_bytes,)``, from the seed and the label alone, so that a new vector changes no other."""
     digest = hashlib.sha256(f"{seed}:{label}".encode()).digest()
     words = np.random.PCG64(int.from_bytes(digest, "big")).random_raw(-(-n_bytes // 8))
-    return bytes(words.astype("<u8").tobytes()[:n_bytes])
+    return words.astype("<u8", copy=False).view(np.uint8)[:n_bytes]
 
 
 def draw(seed: int, label: str, size: int) -> Vector:
     """A pattern of mean 0 and standard deviation 1 in expectation, shape ``(size,)``."""
-    parts = np.frombuffer(stream(seed, label, 2 * _PARTS * size), dtype="<u2").reshape(size, _PARTS)
+    parts = stream(seed, label, 2 * _PARTS * size).view("<u2").reshape(size, _PARTS)
     total = parts.astype(np.int64).sum(axis=1)
     pattern: Vector = (total.astype(np.float64) - _PARTS * _PART_MEAN) / _SUM_STD
     return pattern

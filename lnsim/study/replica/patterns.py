@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,14 +58,17 @@ def all_patterns(calibration: Calibration) -> Patterns:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class _Noise:
     """Fresh patterns of one model and role, one a layer."""
 
-    def __init__(self, calibration: Calibration, key: str, role: str) -> None:
-        self._calibration, self._label = calibration, f"{key}/{role}"
+    calibration: Calibration
+    key: str
+    role: str
 
     def __getitem__(self, layer: int) -> Vector:
-        return draw(self._calibration.seed, f"{self._label}/{layer}", self._calibration.hidden_size)
+        label = f"{self.key}/{self.role}/{layer}"
+        return draw(self.calibration.seed, label, self.calibration.hidden_size)
 
 
 def _pinned_patterns(calibration: Calibration) -> dict[Place, Vector]:
@@ -90,11 +94,11 @@ def _pinned_patterns(calibration: Calibration) -> dict[Place, Vector]:
 
 
 def _orthogonal(calibration: Calibration) -> dict[Place, Vector]:
-    """One pattern a pinned place, each orthogonal to the others (Gram and Schmidt's way, done twice)."""
+    """One pattern a pinned place, each orthogonal to the others (Gram and Schmidt's way)."""
     found: dict[Place, Vector] = {}
     for key, layer in pinned_places(calibration):
         pattern = standardised(_Noise(calibration, key, calibration.pinned_role)[layer])
-        for other in [*found.values(), *found.values()]:
+        for other in found.values():
             pattern = pattern - other * (exact_dot(pattern, other) / len(pattern))
         found[key, layer] = standardised(pattern)
     return found

@@ -40,7 +40,7 @@ def _named(projection: Projection) -> Iterator[tuple[str, float]]:
 
 def _matrix(seed: int, label: str, shape: tuple[int, int], norm: float) -> Bits:
     size = shape[0] * shape[1]
-    sums = _sums(np.frombuffer(stream(seed, label, _PARTS * size), dtype=np.uint8))
+    sums = _sums(stream(seed, label, _PARTS * size))
     counts = np.bincount(sums, minlength=len(_LEVELS))
     scale = norm / math.sqrt(int((counts * _LEVELS * _LEVELS).sum()))
     table = round_to_bf16(scale * _LEVELS.astype(np.float64))

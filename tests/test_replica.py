@@ -1,0 +1,466 @@
+"""The replica: the published tables out of built files, its shapes and relations, and the same bits everywhere.
+
+The 62 printed values of document 001, experiments 1 to 6, stand here as they were printed. They are recomputed through
+``lnsim.load`` and ``lnsim.pairwise``, as a notebook would, from files that are built once into a temporary folder.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors import safe_open
+
+import lnsim
+from lnsim.checkpoint.decode import decode, to_float32
+from lnsim.checkpoint.ranges import tensor_range
+from lnsim.errors import StoreError, StudyError
+from lnsim.study.catalog import Study
+from lnsim.study.replica import REPLICA_SENTENCE, build_projections, build_replica, missing_models
+from lnsim.study.replica.calibration import calibration_path, load_calibration
+from lnsim.study.replica.files import is_current, tensors_sha256, write_file
+from lnsim.study.replica.grid import fit, from_bits, round_to_bf16
+from lnsim.study.replica.noise import draw, exact_dot, standardised, stream
+from lnsim.study.replica.patterns import all_patterns, pinned_places
+
+ROOT = Path(__file__).resolve().parents[1]
+Array = npt.NDArray[Any]
+
+MOE = ("solar", "glm", "phi", "mixtral")
+DENSE = ("mistral", "yi6b", "yi9b", "qwen15")
+MOE_PAIRS = tuple(itertools.combinations(MOE, 2))
+N_LAYERS = {
+    "solar": 48,
+    "glm": 46,
+    "intellect": 46,
+    "phi": 32,
+    "mixtral": 32,
+    "mistral": 32,
+    "yi6b": 32,
+    "yi9b": 48,
+    "internlm2": 32,
+    "qwen15": 32,
+}
+
+LAYER_0 = {
+    "solar": {10: 0.3731, 20: 0.3773, 30: 0.3771, 40: 0.3761, "mean": 0.3759},
+    "glm": {10: 0.3758, 20: 0.3757, 30: 0.3773, 40: 0.3790, "mean": 0.3769},
+}
+NEIGHBOURS = {
+    "solar": {(10, 20): 0.9882, (20, 30): 0.9960, "mean": 0.9921},
+    "glm": {(10, 20): 0.9982, (20, 30): 0.9976, "mean": 0.9979},
+}
+LAYER_10 = dict(zip(MOE_PAIRS, (0.9811, 0.9776, 0.9408, 0.9881, 0.9497, 0.9465), strict=True))
+BY_LAYER = {
+    5: (0.9432, 0.0063),
+    10: (0.9639, 0.0187),
+    15: (0.9800, 0.0097),
+    20: (0.9897, 0.0022),
+    25: (0.9889, 0.0039),
+    30: (0.9710, 0.0195),
+}
+BY_LAYER_ALL = (0.9728, 0.0202, 0.0161)
+GROUPS = {"MoE and dense": (0.9722, 0.0178), "dense": (0.9738, 0.0183)}
+METRICS = {
+    (("solar", 10), ("glm", 10)): (0.9811, 0.0092, 17.1803),
+    (("solar", 10), ("phi", 10)): (0.9776, 0.0006, 6.4785),
+    (("glm", 10), ("mixtral", 10)): (0.9497, -0.0057, 75.2530),
+    (("solar", 10), ("solar", 20)): (0.9882, 0.4567, 6.0495),
+    (("glm", 10), ("glm", 20)): (0.9982, 0.7720, 9.9148),
+    (("solar", 0), ("solar", 10)): (0.3731, 0.0418, 14.5038),
+    (("glm", 0), ("glm", 10)): (0.3758, 0.0521, 31.2930),
+}
+
+
+@pytest.fixture(scope="session")
+def study() -> Study:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LNSIM_HOME", str(ROOT))
+        return lnsim.load_study("solar_glm")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("replica")
+
+
+@pytest.fixture(scope="session")
+def paths(study: Study, folder: Path) -> Mapping[str, Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LNSIM_HOME", str(ROOT))
+        return build_replica(study, folder)
+
+
+@pytest.fixture(scope="session")
+def vectors(paths: Mapping[str, Path]) -> dict[str, lnsim.NormVectors]:
+    return {key: lnsim.load(path) for key, path in paths.items()}
+
+
+@pytest.fixture(scope="session")
+def projections(study: Study, folder: Path) -> Mapping[str, Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LNSIM_HOME", str(ROOT))
+        return build_projections(study, folder)
+
+
+@pytest.fixture(scope="session")
+def printed(vectors: dict[str, lnsim.NormVectors]) -> list[tuple[str, float, float]]:
+    """Every printed value of 001 as (what it is, recomputed, printed)."""
+    rows: list[tuple[str, float, float]] = []
+
+    def row(place: tuple[str, int]) -> Array:
+        role = vectors[place[0]]["pre_attention"]
+        return role.scale[role.row(place[1])][None, :]
+
+    def measure(a: tuple[str, int], b: tuple[str, int], metric: str = "cosine") -> float:
+        return float(lnsim.pairwise(row(a), row(b), metric)[0, 0])
+
+    for model, wanted in LAYER_0.items():
+        found = [measure((model, 0), (model, layer)) for layer in (10, 20, 30, 40)]
+        rows += zip([f"1 {model} {key}" for key in wanted], [*found, np.mean(found)], wanted.values(), strict=True)
+    for model, wanted in NEIGHBOURS.items():
+        found = [measure((model, a), (model, b)) for a, b in ((10, 20), (20, 30))]
+        rows += zip([f"2 {model} {key}" for key in wanted], [*found, np.mean(found)], wanted.values(), strict=True)
+    rows += [(f"3 {a} {b}", measure((a, 10), (b, 10)), want) for (a, b), want in LAYER_10.items()]
+    by_layer = {layer: [measure((a, layer), (b, layer)) for a, b in MOE_PAIRS] for layer in BY_LAYER}
+    for layer, (mean, std) in BY_LAYER.items():
+        rows += [(f"4 mean {layer}", np.mean(by_layer[layer]), mean), (f"4 std {layer}", np.std(by_layer[layer]), std)]
+    every = np.array(list(by_layer.values()))
+    rows += zip(
+        ("4 mean", "4 std", "4 std of means"),
+        (every.mean(), every.std(), every.mean(1).std()),
+        BY_LAYER_ALL,
+        strict=True,
+    )
+    groups = {"MoE and dense": itertools.product(MOE, DENSE), "dense": itertools.combinations(DENSE, 2)}
+    for name, pairs in groups.items():
+        found = [measure((a, 10), (b, 10)) for a, b in pairs]
+        rows += zip((f"5 {name} mean", f"5 {name} std"), (np.mean(found), np.std(found)), GROUPS[name], strict=True)
+    for (a, b), wants in METRICS.items():
+        for metric, want in zip(("cosine", "pearson", "l2"), wants, strict=True):
+            rows.append((f"6 {a} {b} {metric}", measure(a, b, metric), want))
+    return [(name, float(got), want) for name, got, want in rows]
+
+
+# The published tables
+
+
+def test_there_are_62_printed_values(printed: list[tuple[str, float, float]]) -> None:
+    assert len(printed) == len({name for name, _, _ in printed}) == 62
+
+
+def test_at_least_58_printed_values_are_equal_at_four_decimals(printed: list[tuple[str, float, float]]) -> None:
+    differing = [(name, got, want) for name, got, want in printed if round(got, 4) != want]
+    assert len(differing) <= 4, differing
+
+
+def test_no_printed_value_is_off_by_more_than_two_units_of_the_fourth_decimal(
+    printed: list[tuple[str, float, float]],
+) -> None:
+    assert max(abs(got - want) for _, got, want in printed) <= 2e-4
+
+
+# Shapes, dtypes, names
+
+
+def test_every_model_of_the_study_is_built_or_missing_with_its_reason(study: Study, paths: Mapping[str, Path]) -> None:
+    missing = missing_models(study)
+    assert set(paths) == set(N_LAYERS)
+    assert list(missing) == ["qwen3_4b", "qwen3_14b"]
+    assert all("nothing to calibrate with" in reason for reason in missing.values())
+
+
+@pytest.mark.parametrize("key", N_LAYERS)
+def test_a_model_has_both_roles_of_every_layer_and_a_final_norm(
+    vectors: dict[str, lnsim.NormVectors], key: str
+) -> None:
+    found = vectors[key]
+    for role in ("pre_attention", "pre_mlp"):
+        assert found[role].layers.tolist() == list(range(N_LAYERS[key]))
+        assert found[role].scale.shape == (N_LAYERS[key], 4096)
+    assert found["final"].scale.shape == (1, 4096)
+    assert {tensor.dtype for tensor in found.tensors.values()} == {"BF16"}
+    assert not any(found.missing_layers.values())
+    assert not found.notes
+
+
+def test_the_mtp_block_is_a_role_of_its_own_and_only_where_one_is_stored(
+    vectors: dict[str, lnsim.NormVectors],
+) -> None:
+    having = [key for key, found in vectors.items() if any(role.startswith("mtp/") for role in found.roles)]
+    assert having == ["glm"]
+    block = vectors["glm"]["mtp/pre_attention"]
+    assert block.names == ("model.layers.46.input_layernorm.weight",)
+    last = vectors["glm"]["pre_attention"].scale[-1:]
+    assert abs(lnsim.pairwise(block.scale, last, "pearson")[0, 0]) < 0.08
+
+
+def test_a_layernorm_has_its_bias_and_an_rmsnorm_has_none(vectors: dict[str, lnsim.NormVectors]) -> None:
+    assert [key for key, found in vectors.items() if found["pre_mlp"].bias is not None] == ["phi"]
+    phi = vectors["phi"]
+    assert phi.norm_type == "layernorm"
+    for role in ("pre_attention", "pre_mlp", "final"):
+        bias = phi[role].bias
+        assert bias is not None
+        assert bias.shape == phi[role].scale.shape
+        assert bias.std() == pytest.approx(0.02, rel=0.02)
+
+
+def test_internlm2_keeps_its_own_tensor_names(vectors: dict[str, lnsim.NormVectors]) -> None:
+    assert vectors["internlm2"]["pre_attention"].names[3] == "model.layers.3.attention_norm.weight"
+    assert vectors["internlm2"]["pre_mlp"].names[3] == "model.layers.3.ffn_norm.weight"
+
+
+def test_every_file_says_that_it_is_a_replica_and_names_no_repo_it_was_read_from(paths: Mapping[str, Path]) -> None:
+    for path in paths.values():
+        with safe_open(path, framework="np") as file:
+            metadata = file.metadata()
+        assert metadata["replica"] == "yes"
+        assert metadata["replica_note"] == REPLICA_SENTENCE
+        assert metadata["source"].startswith("REPLICA of ")
+        assert not {"repo_id", "commit", "revision"} & set(metadata)
+
+
+def test_what_is_loaded_calls_itself_a_replica(vectors: dict[str, lnsim.NormVectors]) -> None:
+    assert vectors["glm"].source == "REPLICA of zai-org/GLM-4.5-Air"
+    assert vectors["glm"].commit is None
+    assert vectors["glm"].provenance["replica"] == "yes"
+
+
+# Relations
+
+
+def same_layer(vectors: dict[str, lnsim.NormVectors], a: str, b: str, role: str) -> Array:
+    """Pearson of layers of the same number, as many as both have."""
+    common = min(N_LAYERS[a], N_LAYERS[b])
+    return np.diag(lnsim.pairwise(vectors[a][role].scale[:common], vectors[b][role].scale[:common], "pearson"))
+
+
+@pytest.mark.parametrize("role", ["pre_attention", "pre_mlp"])
+def test_the_related_pairs_correlate_and_the_others_do_not(vectors: dict[str, lnsim.NormVectors], role: str) -> None:
+    assert same_layer(vectors, "mixtral", "mistral", role).min() > 0.98
+    assert same_layer(vectors, "yi6b", "yi9b", role)[:28].min() > 0.98
+    for a, b in [("solar", "glm"), ("glm", "phi"), ("yi6b", "qwen15"), ("internlm2", "mistral")]:
+        assert abs(same_layer(vectors, a, b, role)).max() < 0.08, (a, b)
+
+
+def test_the_depth_expanded_model_repeats_layers_of_the_other(vectors: dict[str, lnsim.NormVectors]) -> None:
+    matrix = lnsim.pairwise(vectors["yi9b"]["pre_attention"].scale, vectors["yi6b"]["pre_attention"].scale, "pearson")
+    assert matrix.argmax(axis=1).tolist() == [*range(28), *range(12, 32)]
+
+
+def test_the_update_changes_the_share_of_values_that_rounding_alone_predicts(
+    vectors: dict[str, lnsim.NormVectors],
+) -> None:
+    before, after = (vectors[key]["pre_attention"].stored.view(np.uint16) for key in ("glm", "intellect"))
+    share = 100 * (before != after).mean(axis=1)
+    expected = {
+        0: (88, 96),
+        1: (72, 83),
+        2: (56, 70),
+        3: (13, 62),
+        5: (8, 30),
+        10: (4, 12),
+        20: (0.05, 1.5),
+        40: (0, 1.5),
+    }
+    assert all(low <= share[layer] <= high for layer, (low, high) in expected.items()), share
+
+
+# Projection matrices
+
+
+def matrix(path: Path, kind: str, layer: int) -> npt.NDArray[np.float32]:
+    """One projection matrix, read by its byte range as lnsim reads any tensor."""
+    content = np.memmap(path, dtype=np.uint8, mode="r")
+    header = lnsim.parse_header(content[:20_000].tobytes(), len(content))
+    assert header.metadata["replica"] == "yes"
+    name = f"model.layers.{layer}.self_attn.{kind}.weight"
+    span = tensor_range(header, name)
+    assert span is not None
+    info = header.tensors[name]
+    return to_float32(decode(content[span.start : span.stop].tobytes(), info.dtype, info.shape))
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), [("k_proj", 1.160, 1.640), ("v_proj", 1.194, 2.016)])
+def test_projections_are_uncorrelated_and_have_the_published_norm_ratios(
+    projections: Mapping[str, Path], kind: str, low: float, high: float
+) -> None:
+    rel_l2, cosines = [], []
+    for layer in (10, 20, 30):
+        found = {key: matrix(path, kind, layer) for key, path in projections.items()}
+        assert {array.shape for array in found.values()} == {(1024, 4096)}
+        for a, b in itertools.combinations(("solar", "glm", "phi"), 2):
+            norms = [float(np.linalg.norm(found[key])) for key in (a, b)]
+            rel_l2.append(float(np.linalg.norm(found[a] - found[b])) / norms[0])
+            cosines.append(float((found[a] * found[b]).sum(dtype=np.float64)) / norms[0] / norms[1])
+    assert round(min(rel_l2), 2) == round(low, 2)
+    assert round(max(rel_l2), 2) == round(high, 2)
+    assert max(np.abs(cosines)) < 4 / 2048
+
+
+def test_projections_have_files_of_their_own(paths: Mapping[str, Path], projections: Mapping[str, Path]) -> None:
+    assert not set(paths.values()) & set(projections.values())
+    with safe_open(paths["solar"], framework="np") as file:
+        assert not [name for name in file.keys() if "proj" in name]  # noqa: SIM118
+
+
+# The same bits everywhere, and the cache
+
+
+def test_building_again_writes_nothing(study: Study, paths: Mapping[str, Path], folder: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in paths.values()}
+    assert build_replica(study, folder) == paths
+    assert {path: path.stat().st_mtime_ns for path in paths.values()} == before
+
+
+def test_a_file_that_is_cut_short_or_of_another_calibration_is_made_again(
+    paths: Mapping[str, Path], tmp_path: Path
+) -> None:
+    calibration = load_calibration(calibration_path("solar_glm"))
+    assert is_current(paths["phi"], calibration)
+    assert not is_current(paths["phi"], replace(calibration, digest="another"))
+    cut = tmp_path / "phi.safetensors"
+    cut.write_bytes(paths["phi"].read_bytes()[:1000])
+    assert not is_current(cut, calibration)
+    assert not is_current(tmp_path / "none.safetensors", calibration)
+
+
+def changed_project(tmp_path: Path, old: str, new: str) -> None:
+    text = calibration_path("solar_glm").read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "data" / "studies" / "replica").mkdir(parents=True)
+    changed = re.sub(re.escape(old), new, text, count=1)
+    (tmp_path / "data" / "studies" / "replica" / "solar_glm.toml").write_text(changed, encoding="utf-8")
+
+
+def test_other_bits_than_those_on_record_are_refused_and_not_written(tmp_path: Path) -> None:
+    calibration = load_calibration(calibration_path("solar_glm"))
+    arrays = {"model.norm.weight": np.zeros(4096, dtype=np.uint16)}
+    path = tmp_path / "solar.safetensors"
+    expected = f"'solar': its tensors should have the sha256 {calibration.sha256['solar']} .* nothing was written"
+    with pytest.raises(StoreError, match=expected):
+        write_file(path, arrays, calibration.recipe("solar"), calibration)
+    assert not path.exists()
+
+
+def test_the_hash_on_record_covers_names_shapes_and_bits() -> None:
+    ones = np.ones(8, dtype=np.uint16)
+    variants = [{"a": ones}, {"b": ones}, {"a": ones.reshape(2, 4)}, {"a": 2 * ones}]
+    assert len({tensors_sha256(arrays) for arrays in variants}) == len(variants)
+
+
+def test_a_study_without_a_calibration_is_told_so(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data" / "studies").mkdir(parents=True)
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    with pytest.raises(StudyError, match=r"there is no file data/studies/replica/solar_glm\.toml"):
+        build_replica(study)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed = 3", 'seed = "3"', r"key 'seed': expected a whole number, 0 or more, found '3'"),
+        ("share = 0.37197397", "share = 1.2", r"Point of layer 0: expected .* share from -1 to 1, found"),
+        ("pinned = true, apart", "pined = true, apart", r"key 'models\.solar\..*points\[0\]\.pined': .* unknown key"),
+        (
+            'a = "solar@10", b = "glm@10"',
+            'a = "solar", b = "glm@10"',
+            r"key 'correlations\[0\]\.a': expected model@layer",
+        ),
+        ('to = "mixtral"', 'to = "qwen15"', r"Model 'mistral': 'qwen15' must come before it"),
+        ("about =", "about ", r"expected TOML in UTF-8, found an error"),
+    ],
+)
+def test_a_calibration_that_cannot_be_right_names_the_file_and_the_key(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    changed_project(tmp_path, old, new)
+    path = tmp_path / "data" / "studies" / "replica" / "solar_glm.toml"
+    with pytest.raises(StudyError, match=r"Reading data/studies/replica/solar_glm\.toml: .*" + message):
+        load_calibration(path)
+
+
+def test_correlations_that_contradict_one_another_are_refused(tmp_path: Path) -> None:
+    changed_project(tmp_path, 'b = "glm@20", r = 0.013', 'b = "glm@20", r = 0.99')
+    calibration = load_calibration(tmp_path / "data" / "studies" / "replica" / "solar_glm.toml")
+    with pytest.raises(StudyError, match=r"The correlations of the pinned vectors contradict one another"):
+        all_patterns(calibration)
+
+
+def test_no_code_of_the_replica_knows_a_study_or_a_model(study: Study) -> None:
+    names = {study.name, *(model.key for model in study.models), *(model.label for model in study.models)}
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "lnsim/study/replica").glob("*.py"))
+    assert not [name for name in names if re.search(rf"\b{re.escape(name)}\b", code, re.IGNORECASE)]
+
+
+# The parts
+
+
+def test_a_stream_depends_on_seed_and_label_and_on_nothing_else() -> None:
+    assert stream(1, "a", 12).tobytes().hex() == "b386c4be7ee1169f4701a0cd"
+    assert stream(1, "a", 5).tolist() == stream(1, "a", 12)[:5].tolist()
+    assert len({stream(seed, label, 8).tobytes() for seed, label in [(1, "a"), (2, "a"), (1, "b")]}) == 3
+
+
+def test_a_drawn_pattern_looks_gaussian_enough() -> None:
+    pattern = draw(0, "test", 200_000)
+    assert abs(pattern.mean()) < 0.01
+    assert pattern.std() == pytest.approx(1, abs=0.01)
+    assert (np.abs(pattern) > 1.96).mean() == pytest.approx(0.05, abs=0.005)
+
+
+def test_a_standardised_pattern_has_mean_0_and_standard_deviation_1() -> None:
+    pattern = standardised(3 + 7 * draw(0, "test", 4096))
+    assert pattern.mean() == pytest.approx(0, abs=1e-14)
+    assert pattern.std() == pytest.approx(1, abs=1e-14)
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**100), max_value=2.0**100))
+def test_rounding_to_bf16_is_the_rounding_of_ml_dtypes(value: float) -> None:
+    import ml_dtypes
+
+    expected = np.array([value], dtype=np.float32).astype(ml_dtypes.bfloat16)
+    bits = round_to_bf16(np.array([value]))
+    assert bits.tolist() == expected.view(np.uint16).tolist()
+    assert from_bits(bits).tolist() == expected.astype(np.float64).tolist()
+
+
+def test_the_fit_brings_mean_spread_and_correlation_back_and_moves_few_values() -> None:
+    first = fit(0.5 + 0.05 * draw(0, "first", 4096), [])
+    wanted = 0.24 + 0.04 * standardised(0.6 * draw(0, "first", 4096) + 0.8 * draw(0, "second", 4096))
+    fitted = from_bits(fit(wanted, [first]).bits)
+    rounded = from_bits(round_to_bf16(wanted))
+    expected = np.corrcoef(wanted, first.wanted)[0, 1]
+    error = abs(np.corrcoef(fitted, from_bits(first.bits))[0, 1] - expected)
+    assert abs(fitted.mean() - wanted.mean()) < 1e-6
+    assert abs(fitted.std() / wanted.std() - 1) < 3e-5
+    assert error < 5e-5
+    assert 0 < (fitted != rounded).sum() < 200
+
+
+def test_pinned_patterns_have_the_listed_correlations_exactly() -> None:
+    calibration = load_calibration(calibration_path("solar_glm"))
+    patterns = all_patterns(calibration)
+    role = calibration.pinned_role
+    assert len(pinned_places(calibration)) == 32
+    for pair, r in calibration.correlations.items():
+        (model_a, layer_a), (model_b, layer_b) = sorted(pair)
+        a, b = patterns[model_a, role][layer_a], patterns[model_b, role][layer_b]
+        assert exact_dot(a, b) / len(a) == pytest.approx(r, abs=1e-9), pair
