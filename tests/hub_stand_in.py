@@ -87,8 +87,10 @@ class HubStandIn:
         self.signature_uses = signature_uses
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
-        self.requests: list[Request] = []
+        self._requests: list[Request] = []
         self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._active = 0
         self._signatures: dict[str, int] = {}
         self._numbers = itertools.count()
         self._hub = self._server("hub", self._answer_hub)
@@ -131,6 +133,18 @@ class HubStandIn:
         repo.gated = gated
         return repo
 
+    @property
+    def requests(self) -> list[Request]:
+        """What came in so far, once every answer under way has been sent (a client may be faster than our record)."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._active == 0, timeout=1.5)
+            return list(self._requests)
+
+    def forget(self) -> None:
+        """Start the record anew."""
+        with self._lock:
+            self._requests.clear()
+
     def paths(self, origin: str | None = None) -> list[str]:
         """Paths asked for, in the order of the answers."""
         return [request.path for request in self.requests if origin in (None, request.origin)]
@@ -145,9 +159,15 @@ class HubStandIn:
         server.daemon_threads = True
         return server
 
-    def _record(self, request: Request) -> None:
+    def _begin(self) -> None:
         with self._lock:
-            self.requests.append(request)
+            self._active += 1
+
+    def _record(self, request: Request) -> None:
+        with self._idle:
+            self._requests.append(request)
+            self._active -= 1
+            self._idle.notify_all()
 
     def _fault(self, path: str) -> Fault | None:
         with self._lock:
@@ -249,6 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.sent_status = 0
+        self.stand_in._begin()
         if self.stand_in.latency:
             time.sleep(self.stand_in.latency)
         fault = self.stand_in._fault(self.path)

@@ -104,6 +104,22 @@ def test_norms_without_a_role_are_read_on_demand_under_their_own_name(tmp_path: 
     assert any("q_a_layernorm" in note for note in lnsim.extract(path).notes)
 
 
+def test_norms_of_one_head_each_are_no_vector_of_a_layer(tmp_path: Path) -> None:
+    tensors = llama_tensors()
+    for layer in range(3):
+        tensors[f"model.layers.{layer}.input_layernorm.bias"] = np.zeros(16, ml_dtypes.bfloat16)
+        tensors[f"model.layers.{layer}.post_attention_layernorm.bias"] = np.zeros(16, ml_dtypes.bfloat16)
+        for head in range(2):
+            name = f"model.layers.{layer}.self_attn.q_layernorm.norms.{head}.weight"
+            tensors[name] = np.full(8, head, ml_dtypes.bfloat16)
+    tensors["model.norm.bias"] = np.zeros(16, ml_dtypes.bfloat16)
+    config = {"model_type": "stablelm", "num_hidden_layers": 3, "qk_layernorm": True, "use_parallel_residual": False}
+    path = folder(tmp_path, tensors, config)
+    assert list(lnsim.extract(path).roles) == ["pre_attention", "pre_mlp", "final"]
+    key = "other/model.layers.*.self_attn.q_layernorm.norms.1"
+    assert lnsim.extract(path, everything=True)[key].scale.tolist() == [[1.0] * 8] * 3
+
+
 def test_layers_of_different_widths_are_an_error_on_the_residual_stream(tmp_path: Path) -> None:
     tensors = llama_tensors()
     tensors["model.layers.1.input_layernorm.weight"] = np.ones(8, ml_dtypes.bfloat16)

@@ -51,9 +51,7 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
     Raises:
         RoleError: when a wanted role is not there; the message lists those that are.
     """
-    groups: dict[str, list[NormTensor]] = {}
-    for tensor in roles.tensors:
-        groups.setdefault(_key(roles, tensor), []).append(tensor)
+    groups = _grouped(roles)
     if wanted is None:
         chosen = [key for key in groups if everything or _is_default(roles, key)]
     else:
@@ -97,10 +95,20 @@ def build_roles(
     return found, tuple(notes)
 
 
-def _key(roles: RoleMap, tensor: NormTensor) -> str:
-    """The role key; norms without a role are kept apart by name, one key a kind of norm."""
-    if tensor.role != "other":
-        return roles.key(tensor)
+def _grouped(roles: RoleMap) -> dict[str, list[NormTensor]]:
+    """The norms by role key. Those of one head each (StableLM's q and k norms) are no vector of a layer: kept apart."""
+    per_layer = Counter((roles.key(tensor), tensor.layer, tensor.kind) for tensor in roles.tensors)
+    several = {key for (key, _, _), number in per_layer.items() if number > 1 and key.endswith(("q_norm", "k_norm"))}
+    groups: dict[str, list[NormTensor]] = {}
+    for tensor in roles.tensors:
+        key = roles.key(tensor)
+        apart = tensor.role == "other" or key in several
+        groups.setdefault(_by_name(tensor) if apart else key, []).append(tensor)
+    return groups
+
+
+def _by_name(tensor: NormTensor) -> str:
+    """Key of a norm that is no vector of a role: its own name, with the layer's number open."""
     stem = tensor.name.rpartition(".")[0] or tensor.name
     return f"other/{_FIRST_NUMBER.sub('*', stem, count=1)}"
 
