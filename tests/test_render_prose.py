@@ -10,7 +10,7 @@ from lnsim.render.prose import clean_html, code_html, prose_html, slug
 
 def test_a_display_formula_becomes_mathml_in_its_own_box() -> None:
     html = prose_html(r"Let" + "\n\n" + r"$$c = \frac{1}{2}$$" + "\n\nbe so.")
-    assert '<div class="eq" role="region"' in html
+    assert '<div class="eq" role="group"' in html
     assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in html
     assert "<p><div" not in html
     assert "$" not in html

@@ -95,7 +95,7 @@ class _Prose(IPythonRenderer):  # type: ignore[misc, unused-ignore]
 
     def block_math(self, body: str) -> str:
         """A display formula in the box in which it scrolls when it is wider than the page."""
-        return f'<div class="eq" role="region" aria-label="Formula" tabindex="0">{_mathml(body, "block")}</div>'
+        return f'<div class="eq" role="group" aria-label="Formula" tabindex="0">{_mathml(body, "block")}</div>'
 
     def inline_math(self, body: str) -> str:
         """A formula in the line."""
