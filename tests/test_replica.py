@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from lnsim.study.replica.files import is_current, tensors_sha256, write_file
 from lnsim.study.replica.grid import fit, from_bits, round_to_bf16
 from lnsim.study.replica.noise import draw, exact_dot, standardised, stream
 from lnsim.study.replica.patterns import all_patterns, pinned_places
+from lnsim.study.vectors import study_vectors
 
 ROOT = Path(__file__).resolve().parents[1]
 Array = npt.NDArray[Any]
@@ -408,6 +410,46 @@ def test_no_code_of_the_replica_knows_a_study_or_a_model(study: Study) -> None:
     names = {study.name, *(model.key for model in study.models), *(model.label for model in study.models)}
     code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "lnsim/study/replica").glob("*.py"))
     assert not [name for name in names if re.search(rf"\b{re.escape(name)}\b", code, re.IGNORECASE)]
+
+
+# As a source of a study
+
+
+@pytest.fixture
+def home(paths: Mapping[str, Path], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the studies and a built replica, and no stored vectors."""
+    shutil.copytree(ROOT / "data" / "studies", tmp_path / "data" / "studies")
+    (tmp_path / "data" / "replica").mkdir()
+    (tmp_path / "data" / "replica" / "solar_glm").symlink_to(folder, target_is_directory=True)
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("home")
+def test_the_source_replica_gives_the_built_models_in_the_studys_order_and_names_the_rest(study: Study) -> None:
+    found = study_vectors(study, "replica")
+    assert found.kind == "replica"
+    assert list(found.vectors) == [model.key for model in study.models if model.key in N_LAYERS]
+    assert list(found.missing) == ["qwen3_4b", "qwen3_14b"]
+    assert all(vectors.source.startswith("REPLICA of ") for vectors in found.vectors.values())
+
+
+@pytest.mark.usefixtures("home")
+def test_the_source_replica_gives_only_the_models_asked_for(study: Study) -> None:
+    found = study_vectors(study, "replica", ["phi", "qwen3_4b"])
+    assert (list(found.vectors), list(found.missing)) == (["phi"], ["qwen3_4b"])
+
+
+@pytest.mark.usefixtures("home")
+def test_the_source_stored_never_gives_a_replica(study: Study) -> None:
+    found = study_vectors(study, "stored")
+    assert (found.kind, list(found.vectors), len(found.missing)) == ("stored", [], 12)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_study_whose_file_does_not_list_replica_has_none() -> None:
+    with pytest.raises(StudyError, match="does not allow the source 'replica', only stored"):
+        study_vectors(lnsim.load_study("small_models"), "replica")
 
 
 # The parts

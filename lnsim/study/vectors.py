@@ -74,7 +74,7 @@ def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) ->
 
 
 def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None = None) -> StudyVectors:
-    """The vectors of a study's models, without any network.
+    """The vectors of a study's models, without any network; a replica is made when it is first asked for.
 
     Args:
         study: as read from its file.
@@ -83,8 +83,11 @@ def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None
 
     Raises:
         StudyError: for a source or a model key that the study does not have.
+        StoreError: when a replica cannot be made or written.
     """
     kind = _kind(study, source)
+    if kind == "replica":
+        return _replica_vectors(study, _models(study, keys))
     found: dict[str, NormVectors] = {}
     missing: dict[str, str] = {}
     for model in _models(study, keys):
@@ -105,11 +108,17 @@ def _kind(study: Study, source: str) -> str:
         raise StudyError(
             f"Study '{study.name}': its file does not allow the source '{source}', only {', '.join(study.sources)}."
         )
-    if source == "replica":
-        raise StudyError(
-            f"Study '{study.name}': there are no replica vectors yet. Real ones come by: {fetch_command(study.name)}"
-        )
     return source
+
+
+def _replica_vectors(study: Study, models: Iterable[Model]) -> StudyVectors:
+    import lnsim
+    from lnsim.study.replica import build_replica, missing_models
+
+    paths, missing = build_replica(study), missing_models(study)
+    wanted = [model.key for model in models]
+    found = {key: lnsim.load(paths[key]) for key in wanted if key in paths}
+    return StudyVectors("replica", found, {key: missing[key] for key in wanted if key in missing})
 
 
 def _models(study: Study, keys: Iterable[str] | None) -> list[Model]:
