@@ -24,9 +24,8 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 # Notebooks run side by side; threads inside each would only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from lnsim.errors import LnsimError, NotebookError  # noqa: E402
-from lnsim.render.notebooks import Notebook, list_notebooks, parse_setting  # noqa: E402
-from lnsim.render.record import Outcome, StudyRun  # noqa: E402
+from lnsim.errors import LnsimError  # noqa: E402
+from lnsim.render.notebooks import Notebook, list_notebooks, parse_setting, select_notebooks  # noqa: E402
 from lnsim.render.run import plan_study, run_plans  # noqa: E402
 from lnsim.study.catalog import list_studies, load_study  # noqa: E402
 from lnsim.study.vectors import SOURCES, fetch_study  # noqa: E402
@@ -50,7 +49,7 @@ def main(words: list[str] | None = None) -> int:
     """Run what the command line asks for; returns the exit code."""
     options = arguments(words)
     try:
-        notebooks = selected(list_notebooks(HERE / "notebooks"), options.only)
+        notebooks = select_notebooks(list_notebooks(HERE / "notebooks"), options.only)
         names = options.study or list(list_studies())
         if options.list:
             return listing(names, notebooks)
@@ -78,9 +77,11 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
             options.timeout,
             each=lambda study, outcome: bar.update(),
         )
-    summary(runs, {notebook.number for notebook in notebooks})
+    numbers = {notebook.number for notebook in notebooks}
+    for study_run in runs:
+        print(study_run.summary(numbers))
     print(f"\n{os.path.relpath(options.reports / 'index.html')}")
-    return 0 if all(study_run.succeeded for study_run in runs) else 1
+    return 0 if all(study_run.succeeded(numbers) for study_run in runs) else 1
 
 
 def fetch(names: list[str]) -> None:
@@ -93,33 +94,6 @@ def fetch(names: list[str]) -> None:
             failed = fetch_study(study, each=lambda key: bar.update())
         for key, reason in failed.items():
             print(f"run_all.py: model '{key}': {reason}", file=sys.stderr)
-
-
-def selected(notebooks: tuple[Notebook, ...], only: str | None) -> tuple[Notebook, ...]:
-    """The notebooks with these numbers; NotebookError names those there are."""
-    if only is None:
-        return notebooks
-    wanted = [number.strip().zfill(2) for number in only.split(",")]
-    known = [notebook.number for notebook in notebooks]
-    if unknown := [number for number in wanted if number not in known]:
-        raise NotebookError(f"Selecting notebooks: there is no {unknown[0]}; known are {', '.join(known)}.")
-    return tuple(notebook for notebook in notebooks if notebook.number in wanted)
-
-
-def summary(runs: list[StudyRun], numbers: set[str]) -> None:
-    """Print one line a notebook: study, name, seconds, status."""
-    for study_run in runs:
-        for number, outcome in sorted(study_run.outcomes.items()):
-            if number in numbers:
-                print(line(study_run.study, outcome))
-        if "all" in study_run.not_run:
-            print(f"{study_run.study}: not run. {study_run.not_run['all']} {study_run.command}")
-
-
-def line(study: str, outcome: Outcome) -> str:
-    """One line of the summary."""
-    words = outcome.status if outcome.status == "done" else f"failed: {outcome.error}"
-    return f"{study:<14} {outcome.file:<28} {outcome.seconds:6.1f} s  {words}"
 
 
 def listing(names: list[str], notebooks: tuple[Notebook, ...]) -> int:

@@ -14,6 +14,7 @@ from lnsim.render.notebooks import (
     known_parameters,
     list_notebooks,
     parse_setting,
+    select_notebooks,
 )
 
 PARAMETERS = 'study = "a"  # name\nseed = None  # of the shuffles'
@@ -109,3 +110,17 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
     check_parameters(known, {"seed": 1})
     with pytest.raises(NotebookError, match=r"Setting 'sead': .* Known are 00: none; 01: seed, roles"):
         check_parameters(known, {"sead": 1})
+
+
+def three(folder: Path) -> tuple[Notebook, ...]:
+    return tuple(small(folder, name=f"{number}_a.ipynb") for number in ("00", "01", "05"))
+
+
+@pytest.mark.parametrize("only", ["01,05", "1,5", " 01 , 05 "])
+def test_only_selects_by_number(tmp_path: Path, only: str) -> None:
+    assert [notebook.number for notebook in select_notebooks(three(tmp_path), only)] == ["01", "05"]
+
+
+def test_an_unknown_number_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(NotebookError, match="there is no 07; known are 00, 01, 05"):
+        select_notebooks(three(tmp_path), "01,07")

@@ -30,9 +30,17 @@ def test_the_file_lists_notebooks_by_number_with_status_seconds_and_error(tmp_pa
     assert content["commits"] == {"a": None}
 
 
-def test_a_run_succeeded_only_if_no_notebook_failed() -> None:
-    assert not run().succeeded
-    assert StudyRun("small", "stored", {"01": DONE}).succeeded
+def test_a_run_succeeded_only_if_none_of_the_notebooks_asked_for_failed() -> None:
+    assert not run().succeeded({"01", "05"})
+    assert run().succeeded({"01"})
+
+
+def test_the_summary_has_a_line_for_each_notebook_asked_for() -> None:
+    assert run().summary({"01", "05"}).split() == [
+        *("small", "01_layer0", "3.1", "s", "done"),
+        *("small", "05_pair", "1.0", "s", "failed:", "ValueError", "in", "cell", "7:", "no"),
+    ]
+    assert "05_pair" not in run().summary({"01"})
 
 
 def test_the_state_gives_seconds_or_the_error() -> None:

@@ -10,7 +10,6 @@ from types import ModuleType
 
 import pytest
 
-from lnsim.errors import NotebookError
 from lnsim.render.notebooks import Notebook
 from lnsim.render.record import Outcome, StudyRun
 
@@ -66,16 +65,6 @@ def test_a_wrong_command_line_ends_with_2(run_all: ModuleType, words: str) -> No
     assert ended.value.code == 2
 
 
-@pytest.mark.parametrize("only", ["01,05", "1,5", " 01 , 05 "])
-def test_only_selects_by_number(run_all: ModuleType, only: str) -> None:
-    assert [notebook.number for notebook in run_all.selected(NOTEBOOKS, only)] == ["01", "05"]
-
-
-def test_an_unknown_number_is_refused_with_the_known_ones(run_all: ModuleType) -> None:
-    with pytest.raises(NotebookError, match="there is no 07; known are 00, 01, 05"):
-        run_all.selected(NOTEBOOKS, "01,07")
-
-
 def test_an_error_is_one_line_on_stderr_and_exit_1(run_all: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_all.main(["--study", "nothing"]) == 1
     told = capsys.readouterr()
@@ -100,7 +89,7 @@ def test_all_done_is_exit_0_and_a_line_a_notebook(
     told = capsys.readouterr().out
     assert "01_a" in told
     assert "2.5 s  done" in told
-    assert "solar_glm: not run. no vectors: python run_all.py --source hub" in told
+    assert "not run: no vectors: python run_all.py --source hub" in told
 
 
 def test_one_failure_is_exit_1_and_named_with_its_error(

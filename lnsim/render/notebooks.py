@@ -8,14 +8,22 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lnsim.errors import NotebookError
 
-__all__ = ["Notebook", "check_parameters", "known_parameters", "list_notebooks", "parse_setting", "read_cells"]
+__all__ = [
+    "Notebook",
+    "check_parameters",
+    "known_parameters",
+    "list_notebooks",
+    "parse_setting",
+    "read_cells",
+    "select_notebooks",
+]
 
 _FILE = re.compile(r"(\d\d)_[a-z0-9_]+\.ipynb")
 _STUDY_SETTINGS = ("study", "source")
@@ -53,6 +61,21 @@ def list_notebooks(folder: Path) -> tuple[Notebook, ...]:
     if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
         raise NotebookError(f"Listing notebooks: the number {twice[0]} is used twice; give each its own.")
     return found
+
+
+def select_notebooks(notebooks: Sequence[Notebook], only: str | None) -> tuple[Notebook, ...]:
+    """Those with the numbers in `only`, for example ``01,03``, or all where it is None.
+
+    Raises:
+        NotebookError: for a number that there is not, naming those there are.
+    """
+    if only is None:
+        return tuple(notebooks)
+    wanted = [number.strip().zfill(2) for number in only.split(",")]
+    known = [notebook.number for notebook in notebooks]
+    if unknown := [number for number in wanted if number not in known]:
+        raise NotebookError(f"Selecting notebooks: there is no {unknown[0]}; known are {', '.join(known)}.")
+    return tuple(notebook for notebook in notebooks if notebook.number in wanted)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

@@ -56,6 +56,7 @@ class Page:
     _given: dict[str, Any] = field(default_factory=dict)
     _used: dict[str, NormVectors] = field(default_factory=dict)
     _labels: dict[str, str] = field(default_factory=dict)
+    _missing: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def open(cls, number: str, study: str, source: str = "auto", **given: Any) -> Page:
@@ -90,6 +91,26 @@ class Page:
         self._used.update(found.vectors)
         return dict(found.vectors)
 
+    def load_available(self, keys: Iterable[str]) -> dict[str, NormVectors]:
+        """The vectors of those models that have some, by key; the others are named on the page with their reasons.
+
+        Raises:
+            StudyError: when none has any.
+        """
+        keys = list(keys)
+        found = study_vectors(self.study, self.source, keys)
+        if not found.vectors:
+            return self.load(keys)  # says which is missing, why, and what to do
+        self.kind = found.kind
+        self._used.update(found.vectors)
+        self._missing.update(found.missing)
+        return dict(found.vectors)
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """By the label that readers see, why a model that was asked for is not on this page."""
+        return {self.study.model(key).label: reason for key, reason in self._missing.items()}
+
     def answer(self, finding: str, compared: str, control: str, trust: str, headline: str | None = None) -> None:
         """The answer at the top of the report.
 
@@ -104,8 +125,10 @@ class Page:
         if empty := [label for label, (text,) in rows if not text.strip()]:
             raise NotebookError(f"Page {self.number}: the answer's '{empty[0]}' is empty; each of the four needs text.")
         says = {label.lower(): text for label, (text,) in rows}
+        rows += [("Missing", [f"{label}: {reason}" for label, reason in self.missing.items()])] if self._missing else []
         record = {
             "number": self.number, "study": self.study.name, "source": self.kind, "headline": headline, **says,
+            "missing": dict(self._missing),
             "models": {key: origins.model_record(vectors) for key, vectors in self._used.items()},
             "versions": origins.versions(),
         }  # fmt: skip

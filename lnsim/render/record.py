@@ -6,7 +6,7 @@ It is ``reports/<study>/run.json``. Seconds stand here and in the index only, so
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,14 @@ class Outcome:
             )
 
     @property
+    def ending(self) -> str:
+        """``done``, or ``failed`` with its error."""
+        return self.status if self.error is None else f"{self.status}: {self.error}"
+
+    @property
     def state(self) -> str:
         """The words of the index: ``done, 3.1 s`` or ``failed: ...``."""
-        return f"done, {self.seconds:.1f} s" if self.status == "done" else f"failed: {self.error}"
+        return f"done, {self.seconds:.1f} s" if self.status == "done" else self.ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +81,16 @@ class StudyRun:
     versions: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def succeeded(self) -> bool:
-        """True where no notebook failed."""
-        return all(outcome.status == "done" for outcome in self.outcomes.values())
+    def succeeded(self, numbers: Collection[str]) -> bool:
+        """True where none of the notebooks of these numbers failed."""
+        return all(one.status == "done" for number, one in self.outcomes.items() if number in numbers)
+
+    def summary(self, numbers: Collection[str]) -> str:
+        """One line a notebook of these numbers: study, name, seconds, status; or why the study was not run."""
+        if "all" in self.not_run:
+            return f"{self.study:<14} not run: {self.not_run['all']} {self.command}"
+        ran = [outcome for number, outcome in sorted(self.outcomes.items()) if number in numbers]
+        return "\n".join(f"{self.study:<14} {one.file:<28} {one.seconds:6.1f} s  {one.ending}" for one in ran)
 
 
 def save_run(path: Path, run: StudyRun) -> Path:
