@@ -56,10 +56,10 @@ def test_a_source_that_the_study_does_not_allow_is_refused() -> None:
         fetch_study(load_study("small_models"))
 
 
-def test_a_replica_is_never_put_in_place_of_missing_vectors() -> None:
-    study = changed(load_study("solar_glm"), sources=("hub", "replica"))
-    with pytest.raises(StudyError, match=r"there are no replica vectors yet\..*--source hub"):
-        study_vectors(study, "replica")
+def test_a_replica_never_stands_in_for_stored_vectors() -> None:
+    found = study_vectors(load_study("solar_glm"), "stored")
+    assert found.kind == "stored"
+    assert not found.vectors
 
 
 def test_hub_means_an_extract_with_a_commit() -> None:
