@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lnsim.errors import HeaderError as HeaderError
     from lnsim.errors import LnsimError as LnsimError
     from lnsim.measure.metrics import pairwise as pairwise
+    from lnsim.measure.nulls import NullResult as NullResult
+    from lnsim.measure.permutation import permutation_test as permutation_test
     from lnsim.study.catalog import load_study as load_study
 
 __version__ = "0.1.0"
@@ -30,12 +32,14 @@ _HOMES = {
     "HeaderError": "lnsim.errors",
     "LnsimError": "lnsim.errors",
     "NormVectors": "lnsim.checkpoint.vectors",
+    "NullResult": "lnsim.measure.nulls",
     "RoleVectors": "lnsim.checkpoint.vectors",
     "extract": "lnsim.checkpoint.extract",
     "load": "lnsim.checkpoint.extract",
     "load_study": "lnsim.study.catalog",
     "pairwise": "lnsim.measure.metrics",
     "parse_header": "lnsim.checkpoint.header",
+    "permutation_test": "lnsim.measure.permutation",
 }
 
 __all__ = [
@@ -43,12 +47,14 @@ __all__ = [
     "HeaderError",
     "LnsimError",
     "NormVectors",
+    "NullResult",
     "RoleVectors",
     "extract",
     "load",
     "load_study",
     "pairwise",
     "parse_header",
+    "permutation_test",
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.nulls import permute_coordinates, pvalue
+from lnsim.measure.nulls import holm, permute_coordinates, pvalue
 
 
 def rows(n: int, hidden_size: int = 64, seed: int = 0) -> np.ndarray:
@@ -90,3 +90,13 @@ def test_a_constant_vector_has_no_correlation() -> None:
     others = np.stack([rows(1)[0], np.full(64, 0.1)])
     with pytest.raises(ComparisonError, match="row 1 is constant"):
         permute_coordinates(rows(1)[0], others, 10, seed=0)
+
+
+def test_holm_multiplies_by_the_tests_left_and_never_falls() -> None:
+    assert holm([0.5, 0.01, 0.03]) == pytest.approx([0.5, 0.03, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_a_published_minimum_among_thirteen_tests_is_no_finding_after_holm() -> None:
+    assert min(holm([0.0058, *np.linspace(0.1, 0.9, 12)])) == pytest.approx(0.0754)

@@ -2,11 +2,13 @@
 
 A null says what it breaks. ``permute_coordinates`` shuffles the channels of one vector: its mean, its spread and the
 set of its values stay, and so does everything about the other vectors; only which value belongs to which channel is
-lost. A cosine that stays high under it was never a sign of a common pattern.
+lost. A cosine that stays high under it was never a sign of a common pattern. ``permutation`` does so for all matched
+layers of two models at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 
-__all__ = ["NullResult", "permute_coordinates", "pvalue"]
+__all__ = ["NullResult", "centred_unit", "holm", "permute_coordinates", "pvalue"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,7 +102,7 @@ def permute_coordinates(vector: npt.ArrayLike, others: npt.ArrayLike, n_permutat
         )
     if n_permutations < 1:
         raise ComparisonError(f"Shuffling channels {n_permutations} times: expected at least 1 permutation.")
-    unit, units = _unit(one[np.newaxis])[0], _unit(many)
+    unit, units = centred_unit(one[np.newaxis])[0], centred_unit(many)
     generator = np.random.default_rng(seed)
     batches = []
     for start in range(0, n_permutations, _BATCH):
@@ -110,8 +112,22 @@ def permute_coordinates(vector: npt.ArrayLike, others: npt.ArrayLike, n_permutat
     return np.concatenate(batches)
 
 
-def _unit(rows: Floats) -> Floats:
-    """Rows without their mean, of length 1."""
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """p-values adjusted for the number of tests (Holm 1979), in the order given; holds for dependent tests too.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(pvalues, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(1.0, steps)
+    return [float(value) for value in adjusted]
+
+
+def centred_unit(rows: Floats) -> Floats:
+    """Rows without their mean, of length 1; ComparisonError names a constant row."""
     centred = rows - rows.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     if constant := np.flatnonzero(lengths[:, 0] <= 1e-12 * np.linalg.norm(rows, axis=1)).tolist():
