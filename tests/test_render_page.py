@@ -16,6 +16,7 @@ from lnsim.paths import project_root
 from lnsim.render import page as module
 from lnsim.render.page import PAGE_MIME, THUMBNAIL_MIME, Page
 
+SOURCE = project_root() / "data" / "vectors"
 SETTINGS = {"model": None, "roles": None, "baseline_layer": None, "n_permutations": None, "seed": None}
 
 
@@ -74,6 +75,31 @@ def test_missing_vectors_are_an_error_that_names_the_command(home: Path) -> None
     page = Page.open("01", "solar_glm", **SETTINGS)
     with pytest.raises(StudyError, match=r"has no vectors.*python run_all.py --study solar_glm --source hub"):
         page.load([page.settings.model])
+
+
+def test_a_model_without_vectors_is_named_with_its_reason_and_the_others_keep_their_own(
+    opened: Page, shown: list[Any], home: Path
+) -> None:
+    whole = opened.load(["minilm", "sre", "e5"])
+    (home / "data" / "vectors").unlink()
+    (home / "data" / "vectors").mkdir()
+    for key in ("minilm", "e5"):
+        name = f"{opened.study.model(key).stored}.safetensors"
+        shutil.copy(next(SOURCE.rglob(name)), home / "data" / "vectors" / name)
+    page = Page.open("01", "small_models", **SETTINGS)
+    found = page.load_available(["minilm", "sre", "e5"])
+    assert list(found) == ["minilm", "e5"]
+    assert all((found[key]["post_mlp"].scale == whole[key]["post_mlp"].scale).all() for key in found)
+    answer(page)
+    assert list(page.missing) == ["sre-MiniLM"]
+    assert "<dt>Missing</dt><dd>sre-MiniLM: There is no stored model" in shown[-1][0]["text/html"]
+    assert list(shown[-1][0][PAGE_MIME]["missing"]) == ["sre"]
+
+
+def test_a_study_of_which_nothing_is_there_is_an_error(home: Path) -> None:
+    page = Page.open("01", "solar_glm", **SETTINGS)
+    with pytest.raises(StudyError, match="has no vectors"):
+        page.load_available(["solar", "glm"])
 
 
 def test_the_answer_carries_what_the_index_needs(opened: Page, shown: list[Any]) -> None:
