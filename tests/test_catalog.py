@@ -173,6 +173,10 @@ BAD = [
     ("seed = 0", "seed = 0\nlayers = [3, 3]", "layers': expected a list of ascending layer numbers from 0, none twice"),
     ("seed = 0", "seed = 0\nlayers = [-1, 3]", r"layers': expected a list of ascending .*found \[-1, 3\]"),
     ("seed = 0", "seed = 0\nlayers = [\"3\"]", r"layers': expected a list of ascending .*found \['3'\]"),
+    ("seed = 0", "seed = 0\ncells = []", "cells': expected a list of pairs of layer numbers"),
+    ("seed = 0", "seed = 0\ncells = [[0, -1]]", r"cells\[0\]': expected a pair of layer numbers, found \[0, -1\]"),
+    ("seed = 0", "seed = 0\ncells = [[0, 1], [0, 1]]", r"cells': expected each entry once, found \[0, 1\]"),
+    ("seed = 0", "seed = 0\nn_draws = 1", "n_draws': expected a whole number from 2 to 1000000, found 1"),
     ("copies = []", "copies = [[\"one\"]]", r"copies\[0\]': expected a pair of model keys, found \['one'\]"),
     ("copies = []", "copies = [[\"one\", \"one\"]]", r"copies\[0\]': expected each entry once, found 'one'"),
     ("copies = []", "copies = [[\"one\", \"two\"]]",
@@ -270,6 +274,8 @@ def test_kinds_fall_into_derived_related_and_independent() -> None:
     ]
     assert [kind for kind, relation in held.items() if not relation.related] == ["disputed", "independent"]
     assert [kind for kind, relation in held.items() if relation.independent] == ["independent"]
+    assert {relation.group for relation in held.values()} == {"related", "disputed", "independent"}
+    assert all((relation.group == "related") == relation.related for relation in held.values())
 
 
 def test_required_parameters_are_known_ones_for_every_notebook_number() -> None:

@@ -26,9 +26,9 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "01": ("model", "roles", "baseline_layer", "n_permutations", "seed"),
         "02": ("models", "roles", "distances"),
         "03": ("models", "roles", "n_permutations", "seed"),
-        "04": ("models", "roles", "layers", "seed"),
+        "04": ("models", "alone", "pairs", "roles", "layers", "n_draws", "n_permutations", "seed"),
         "05": ("derived", "copies", "controls", "roles"),
-        "06": ("pairs", "roles", "n_permutations", "seed"),
+        "06": ("pairs", "roles", "cells", "n_permutations", "seed"),
         "07": ("pairs", "roles"),
         "08": ("models", "layers", "seed"),
         "09": ("seed",),
@@ -119,6 +119,15 @@ def _is_whole(value: Any) -> bool:
     return type(value) is int  # True and False are ints to Python, and no numbers here
 
 
+def _cell_list(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, list) or not value:
+        raise wrong(key, "a list of pairs of layer numbers", value)
+    for index, cell in enumerate(value):
+        if not isinstance(cell, list) or len(cell) != 2 or not all(_is_whole(layer) and layer >= 0 for layer in cell):
+            raise wrong(f"{key}[{index}]", "a pair of layer numbers", cell)
+    _no_repeats(key, value)
+
+
 def _no_repeats(key: str, values: list[Any]) -> None:
     repeated = [index for index, value in enumerate(values) if value in values[:index]]
     if repeated:
@@ -132,6 +141,7 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "model": _model,
         "featured": _model,
         "models": _model_list,
+        "alone": _model_list,
         "pairs": _pair_list,
         "derived": _pair_list,
         "copies": _pair_list,
@@ -139,8 +149,10 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "roles": _role_list,
         "layers": _layer_list,
         "distances": _layer_list,
+        "cells": _cell_list,
         "baseline_layer": _whole(0, 9999),
         "n_permutations": _whole(1, _MAX_PERMUTATIONS),
+        "n_draws": _whole(2, _MAX_PERMUTATIONS),
         "seed": _whole(0, 2**32 - 1),
     }
 )

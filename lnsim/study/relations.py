@@ -69,6 +69,11 @@ class Relation:
         """True where the two are presumed strangers: a negative control. A disputed pair is neither."""
         return self.kind == "independent"
 
+    @property
+    def group(self) -> str:
+        """``related``, ``independent`` or ``disputed``: what the pair counts as where pairs are grouped."""
+        return "related" if self.related else self.kind
+
 
 def check_relations(relations: Sequence[Relation], models: Collection[str]) -> None:
     """Raise StudyError for a relation to an unknown model, a pair listed twice, or a relation that others imply."""
