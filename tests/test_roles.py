@@ -218,6 +218,55 @@ REAL = {
         LLAMA,
         False,
     ),
+    "Skywork/Skywork-13B-base": ({"model_type": "skywork", "num_hidden_layers": 3}, LLAMA, False),
+    "internlm/internlm-7b": ({"model_type": "internlm", "num_hidden_layers": 3}, LLAMA, False),
+    "BAAI/Aquila-7B": ({"model_type": "aquila", "num_hidden_layers": 3}, LLAMA, False),
+    "openbmb/MiniCPM-2B": ({"model_type": "minicpm", "num_hidden_layers": 3}, LLAMA, False),
+    "deepseek-ai/deepseek-moe-16b-base": ({"model_type": "deepseek", "num_hidden_layers": 3}, LLAMA, False),
+    "xverse/XVERSE-7B": ({"model_type": "xverse", "num_hidden_layers": 3}, LLAMA, False),
+    "microsoft/Phi-4-multimodal-instruct": (
+        {"model_type": "phi4mm", "num_hidden_layers": 3},
+        LLAMA
+        + """
+        model.embed_tokens_extend.image_embed.img_processor.encoder.layers.*.layer_norm1  other
+        model.embed_tokens_extend.audio_embed.encoder.encoders.*.feed_forward_in.layer_norm  other
+        """,
+        False,
+    ),
+    "microsoft/Phi-3-vision-128k-instruct": (
+        {"model_type": "phi3_v", "num_hidden_layers": 3},
+        LLAMA + "model.vision_embed_tokens.img_processor.vision_model.encoder.layers.*.layer_norm1 other",
+        False,
+    ),
+    "stabilityai/stablelm-zephyr-3b first": ({"model_type": "stablelm_epoch", "num_hidden_layers": 3}, LLAMA, True),
+    "tencent/Hunyuan-A13B first": (
+        {"model_type": "hunyuan", "num_hidden_layers": 3, "norm_type": "hf_rms", "mamba": False, "use_qk_norm": True},
+        LLAMA
+        + """
+        model.layers.*.self_attn.query_layernorm  q_norm
+        model.layers.*.self_attn.key_layernorm    k_norm
+        """,
+        False,
+    ),
+    "inclusionAI/Ling-lite": ({"model_type": "bailing_moe", "num_hidden_layers": 3}, LLAMA, False),
+    "inclusionAI/Ling-mini-2.0": (
+        {"model_type": "bailing_moe_v2", "num_hidden_layers": 3, "use_qk_norm": True, "use_rmsnorm": True},
+        LLAMA
+        + """
+        model.layers.*.attention.query_layernorm  q_norm
+        model.layers.*.attention.key_layernorm    k_norm
+        """,
+        False,
+    ),
+    "Alibaba-NLP/gte-multilingual-base": (
+        {"model_type": "new", "num_hidden_layers": 3, "layer_norm_type": "layer_norm"},
+        """
+        new.embeddings.LayerNorm     embedding
+        new.encoder.layer.*.attn_ln  post_attention
+        new.encoder.layer.*.mlp_ln   post_mlp
+        """,
+        True,
+    ),
     "Qwen/Qwen-7B": ({"model_type": "qwen", "num_hidden_layers": 3}, GPT2, False),
     "core42/jais-13b": ({"model_type": "jais", "n_layer": 3}, GPT2, True),
     "gpt2": ({"model_type": "gpt2", "n_layer": 3}, GPT2.replace("transformer.", ""), True),
@@ -323,6 +372,38 @@ def test_the_first_phi_and_falcon_mark_their_one_norm_as_shared() -> None:
         config, table, bias = REAL[repo]
         roles = map_roles(checkpoint(table, bias=bias)[0], config, where=WHERE)
         assert {t.shared for t in roles.tensors if t.layer >= 0} == {True}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "hunyuan", "mamba": True},
+        {"model_type": "hunyuan", "norm_type": "fused"},
+        {"model_type": "hunyuan_moe"},
+        {"model_type": "bailing_moe", "use_qk_norm": True, "use_rmsnorm": False},
+        {"model_type": "RefinedWebModel", "n_layer": 3},
+        {"model_type": "new", "layer_norm_type": "rms_norm"},
+    ],
+)
+def test_a_layout_that_no_source_settles_has_no_table(config: dict[str, Any]) -> None:
+    with pytest.raises(RoleError, match="has no table"):
+        map_roles(checkpoint(LLAMA)[0], config, where=WHERE)
+
+
+def test_solar_open_has_neither_query_norms_nor_multi_token_prediction() -> None:
+    shapes = checkpoint(LLAMA + "model.layers.*.self_attn.q_norm x", layers=4)[0]
+    config = {"model_type": "solar_open", "num_hidden_layers": 3, "num_nextn_predict_layers": 1}
+    roles = map_roles(shapes, config, where=WHERE)
+    assert {t.role for t in roles.tensors if "q_norm" in t.name} == {"other"}
+    assert {t.role for t in roles.tensors if ".layers.3." in t.name} == {"other"}
+    assert roles.n_layers == {"text": 3}
+    assert roles.missing_layers == {}
+
+
+def test_the_first_stablelm_never_shares_its_norms() -> None:
+    config = {"model_type": "stablelm_epoch", "num_hidden_layers": 3, "use_parallel_residual": True}
+    roles = map_roles(checkpoint(LLAMA, bias=True)[0], config, where=WHERE)
+    assert {(t.shared, t.norm_type) for t in roles.tensors} == {(False, "layernorm")}
 
 
 # Prefixes and nested towers
@@ -450,6 +531,44 @@ def test_qwen3_next_keeps_its_mtp_prefix_apart_and_stores_it_minus_one() -> None
     assert mtp["mtp.norm.weight"] == ("mtp/final", -1, 1.0)
     assert mtp["mtp.pre_fc_norm_hidden.weight"][0] == "mtp/other"
     assert roles.n_layers == {"text": 3, "mtp": 1}
+
+
+@pytest.mark.parametrize("model_type", ["bailing_moe_v2", "bailing_hybrid", "sarvam_moe"])
+def test_the_mtp_block_of_bailing_ends_in_a_final_layernorm(model_type: str) -> None:
+    shapes = checkpoint(LLAMA, layers=4)[0]
+    shapes |= {f"model.layers.3.{name}.weight": (8,) for name in ("enorm", "hnorm", "final_layernorm")}
+    config = {"model_type": model_type, "num_hidden_layers": 3, "num_nextn_predict_layers": 1}
+    roles = map_roles(shapes, config, where=WHERE)
+    mtp = {t.name.split(".", 3)[3]: roles.key(t) for t in roles.tensors if t.tower == "mtp"}
+    assert mtp == {
+        "input_layernorm.weight": "mtp/pre_attention",
+        "post_attention_layernorm.weight": "mtp/pre_mlp",
+        "enorm.weight": "mtp/other",
+        "hnorm.weight": "mtp/other",
+        "final_layernorm.weight": "mtp/final",
+    }
+    assert roles.missing_layers == {}
+
+
+def test_the_mtp_blocks_of_mimo_lie_beside_the_others_and_count_from_zero() -> None:
+    table = """
+        model.mtp_layers.*.token_layernorm           other
+        model.mtp_layers.*.hidden_layernorm          other
+        model.mtp_layers.*.input_layernorm           pre_attention
+        model.mtp_layers.*.post_attention_layernorm  pre_mlp
+        model.mtp_layers.*.final_layernorm           final
+        """
+    mtp, expected = checkpoint(table, layers=1)
+    config = {"model_type": "mimo", "num_hidden_layers": 3, "num_nextn_predict_layers": 1}
+    roles = map_roles(checkpoint(LLAMA)[0] | mtp, config, where=WHERE)
+    assert {t.name: t.role for t in roles.tensors if t.tower == "mtp"} == expected
+    assert {t.layer for t in roles.tensors if t.tower == "mtp"} == {0}
+    assert roles.n_layers == {"text": 3, "mtp": 1}
+
+
+def test_a_mimo_saved_without_its_mtp_blocks_has_no_gap_where_the_config_promises_none() -> None:
+    roles = map_roles(checkpoint(LLAMA)[0], {"model_type": "mimo", "num_hidden_layers": 3}, where=WHERE)
+    assert (roles.main_tower, roles.n_layers, roles.missing_layers) == ("text", {"text": 3}, {})
 
 
 # Layer kinds

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["LATENTS", "LAYER_NORM", "MTP_BLOCK", "NOT_ONE_PLACE", "PRE_NORM", "QK_NORM", "SANDWICH"]
+__all__ = [
+    "BAILING_MTP",
+    "BAILING_QK",
+    "HUNYUAN_QK",
+    "LATENTS",
+    "LAYER_NORM",
+    "MTP_BLOCK",
+    "NOT_ONE_PLACE",
+    "PRE_NORM",
+    "QK_NORM",
+    "SANDWICH",
+]
 
 PRE_NORM = """
     layers.*.input_layernorm            pre_attention
@@ -15,6 +26,14 @@ QK_NORM = """
     layers.*.self_attn.q_norm           q_norm optional
     layers.*.self_attn.k_norm           k_norm optional
     """
+HUNYUAN_QK = """
+    layers.*.self_attn.query_layernorm  q_norm optional
+    layers.*.self_attn.key_layernorm    k_norm optional
+    """
+BAILING_QK = """
+    layers.*.attention.query_layernorm  q_norm optional
+    layers.*.attention.key_layernorm    k_norm optional
+    """
 LATENTS = """
     layers.*.self_attn.q_a_layernorm    other
     layers.*.self_attn.kv_a_layernorm   other
@@ -23,6 +42,11 @@ MTP_BLOCK = """
     layers.*.enorm                      other in=mtp
     layers.*.hnorm                      other in=mtp
     layers.*.shared_head.norm           final in=mtp
+    """
+BAILING_MTP = """
+    layers.*.enorm                      other in=mtp
+    layers.*.hnorm                      other in=mtp
+    layers.*.final_layernorm            final in=mtp
     """
 SANDWICH = """
     layers.*.input_layernorm            pre_attention

@@ -74,7 +74,7 @@ ENCODER_ONLY: tuple[Family, ...] = (
         encoder.layers.*.norm2  post_mlp
         """, roots=("", "bert.", "nomic_bert.", "roberta."), **LAYER_NORM), by_name=False,
         when=lambda c: c.get("prenorm") is not True),
-    # also the remote code of Alibaba-NLP/new-impl
+    # new: the remote code of Alibaba-NLP/new-impl, by vllm's bert_with_rope.py (GteNewModel)
     family("gte", "gte new", stack("encoder", """
         embeddings.LayerNorm     embedding
         encoder.layer.*.attn_ln  post_attention

@@ -26,14 +26,15 @@ OPT_ROOTS = ("model.decoder.", "decoder.", "language_model.model.decoder.")  # t
 
 # LayerNorm instead of RMSNorm.
 LAYER_NORMS: tuple[Family, ...] = (
-    family("phimoe", "phimoe starcoder2 jais2 orion", stack("text", PRE_NORM, **LAYER_NORM)),
-    family("stablelm-parallel", "stablelm stablelm_epoch", stack("text", """
+    # orion: vllm's orion.py; stablelm_epoch: StabilityAI's modeling_stablelm_epoch.py as PKU-YuanGroup/MoE-LLaVA has it
+    family("phimoe", "phimoe starcoder2 jais2 orion stablelm_epoch", stack("text", PRE_NORM, **LAYER_NORM)),
+    family("stablelm-parallel", "stablelm", stack("text", """
         layers.*.input_layernorm                pre_attention shared
         layers.*.self_attn.q_layernorm.norms.#  q_norm optional
         layers.*.self_attn.k_layernorm.norms.#  k_norm optional
         norm                                    final
         """, norm="layernorm", bias=True), when=lambda c: c.get("use_parallel_residual") is True),
-    family("stablelm", "stablelm stablelm_epoch", stack("text", PRE_NORM + """
+    family("stablelm", "stablelm", stack("text", PRE_NORM + """
         layers.*.self_attn.q_layernorm.norms.#  q_norm optional
         layers.*.self_attn.k_layernorm.norms.#  k_norm optional
         """, norm="layernorm", bias=True)),
@@ -62,6 +63,7 @@ LAYER_NORMS: tuple[Family, ...] = (
         h.*.ln       pre_attention shared
         /lm_head.ln  final
         """, **LAYER_NORM)),
+    # jais: vllm's jais.py
     family("gpt2", "gpt2 gpt-sw3 gpt_bigcode gpt_neo jais", stack("text", GPT2_BLOCK, **LAYER_NORM)),
     family("gptj", "gptj codegen", stack("text", """
         h.*.ln_1  pre_attention shared
@@ -84,6 +86,8 @@ LAYER_NORMS: tuple[Family, ...] = (
         h.*.post_attention_layernorm       pre_mlp
         ln_f                               final
         """, **LAYER_NORM)),
+    # Falcon's first names: text-generation-inference's flash_rw_modeling.py, and vllm's falcon.py. A RefinedWebModel
+    # whose config leaves `parallel_attn` out has no table: the sources differ in what that means
     family("falcon-two-norms", "falcon RefinedWeb", stack("text", """
         h.*.ln_attn  pre_attention
         h.*.ln_mlp   pre_mlp
@@ -94,7 +98,9 @@ LAYER_NORMS: tuple[Family, ...] = (
         h.*.post_attention_layernorm  pre_mlp
         ln_f                          final
         """, **LAYER_NORM), when=lambda c: _falcon_norms(c) == "serial"),
-    family("falcon", "falcon RefinedWebModel", stack("text", SHARED_NORM, **LAYER_NORM)),
+    family("falcon-first", "RefinedWebModel", stack("text", SHARED_NORM, **LAYER_NORM),
+        when=lambda c: c.get("parallel_attn") is True),
+    family("falcon", "falcon", stack("text", SHARED_NORM, **LAYER_NORM)),
     family("opt-post", "opt", stack("text", """
         layers.*.self_attn_layer_norm  post_attention
         layers.*.final_layer_norm      post_mlp

@@ -7,7 +7,17 @@ Source of each table: the module of that name in transformers 5.24, traced on ti
 from __future__ import annotations
 
 from lnsim.checkpoint.families import Family, family, stack
-from lnsim.checkpoint.families_blocks import LATENTS, MTP_BLOCK, NOT_ONE_PLACE, PRE_NORM, QK_NORM, SANDWICH
+from lnsim.checkpoint.families_blocks import (
+    BAILING_MTP,
+    BAILING_QK,
+    HUNYUAN_QK,
+    LATENTS,
+    MTP_BLOCK,
+    NOT_ONE_PLACE,
+    PRE_NORM,
+    QK_NORM,
+    SANDWICH,
+)
 from lnsim.checkpoint.layer_kinds import has, is_false, layer_types, mllama_kinds, recurrent_kinds
 
 __all__ = ["RMS_DECODERS"]
@@ -24,18 +34,32 @@ QWEN_MTP = stack("mtp", PRE_NORM + QK_NORM, offset=1.0, roots=("mtp.",),
 
 # Blocks of two RMSNorms in front of attention and MLP.
 LLAMA_LIKE: tuple[Family, ...] = (
+    # Remote code, by another project's source: baichuan, internlm, aquila, minicpm, deepseek and xverse by vllm's file
+    # of that name; skywork by TensorRT-LLM's models/skywork/model.py and examples/skywork/convert_checkpoint.py;
+    # phi3_v and phi4mm by vllm's phi3v.py and phi4mm.py (Llama blocks under `model.`). solar_open: transformers, and
+    # vllm's solar_open.py: no norms on queries and keys, no multi-token prediction
     family("llama", "llama mistral mixtral qwen2 qwen2_moe qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text "
         "qwen2_5_omni_thinker qwen2_5_omni_text arcee aria_text cwm diffllama emu3 emu3_text_model ernie4_5 "
         "ernie4_5_moe eurobert glm gpt_oss granite granite_swa granitemoe granitemoe_swa granitemoeshared helium "
-        "internlm3 iquestcoder jetmoe llama4 llama4_text mimo mimo_v2_flash ministral ministral3 phi3 "
+        "internlm3 iquestcoder jetmoe llama4 llama4_text mimo_v2_flash ministral ministral3 phi3 "
         "phi3_v phi4mm phi4_multimodal seed_oss smollm3 baichuan internlm aquila minicpm deepseek xverse skywork "
-        "granite_docling_text",
+        "solar_open granite_docling_text",
         stack("text", PRE_NORM)),
     family("qwen3", "qwen3 qwen3_moe qwen3_vl_text qwen3_vl_moe_text qwen3_vl qwen3_vl_moe exaone_moe flint hy_v3 "
         "laguna mellum minimax_m2 olmoe dots1 qwen3_omni_moe_text", stack("text", PRE_NORM + QK_NORM)),
-    family("glm4_moe", "solar_open glm4_moe glm4v_moe_text", stack("text", PRE_NORM + QK_NORM + MTP_BLOCK, mtp=True)),
+    # MiMo: vllm's mimo.py and mimo_mtp.py
+    family("mimo", "mimo", stack("text", PRE_NORM), stack("mtp", """
+        *.input_layernorm           pre_attention
+        *.post_attention_layernorm  pre_mlp
+        *.token_layernorm           other
+        *.hidden_layernorm          other
+        *.final_layernorm           final
+        """, roots=("model.mtp_layers.",), counts=("num_nextn_predict_layers",))),
+    # the multi-token-prediction block, which transformers does not load: vllm's glm4_moe_mtp.py
+    family("glm4_moe", "glm4_moe glm4v_moe_text", stack("text", PRE_NORM + QK_NORM + MTP_BLOCK, mtp=True)),
+    # kimi_k2: mlx-lm's utils.py loads it as deepseek_v3; kimi_linear: transformers, read and not traced
     family("deepseek_v3", "deepseek_v2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa kimi_k2 minicpm3 youtu "
-        "sarvam_mla hy_v4 kimi_linear bailing_hybrid", stack("text", PRE_NORM + LATENTS + MTP_BLOCK, mtp=True)),
+        "sarvam_mla hy_v4 kimi_linear", stack("text", PRE_NORM + LATENTS + MTP_BLOCK, mtp=True)),
     family("kimi_k25", "kimi_k25", stack("text", """
         layers.*.input_layernorm            pre_attention
         layers.*.post_attention_layernorm   pre_mlp
@@ -43,13 +67,21 @@ LLAMA_LIKE: tuple[Family, ...] = (
         blocks.*.post_attention_layernorm   pre_mlp
         norm                                final
         """ + LATENTS, mtp=True), by_name=False),
-    family("hunyuan", "hunyuan_v1_dense hunyuan_v1_moe hunyuan hunyuan_moe", stack("text", PRE_NORM + """
-        layers.*.self_attn.query_layernorm  q_norm optional
-        layers.*.self_attn.key_layernorm    k_norm optional
-        """)),
-    family("sarvam_moe", "sarvam_moe bailing_moe bailing_moe_v2", stack("text", PRE_NORM + MTP_BLOCK + """
-        layers.*.attention.query_layernorm  q_norm optional
-        layers.*.attention.key_layernorm    k_norm optional
+    family("hunyuan", "hunyuan_v1_dense hunyuan_v1_moe", stack("text", PRE_NORM + HUNYUAN_QK)),
+    # hunyuan: mlx-lm's and sglang's hunyuan.py; its config may also ask for Mamba layers or for another norm
+    family("hunyuan-first", "hunyuan", stack("text", PRE_NORM + HUNYUAN_QK),
+        when=lambda c: c.get("mamba") is not True and c.get("norm_type") in (None, "rms", "hf_rms")),
+    # bailing_moe, bailing_moe_v2: repos inclusionAI/Ling and inclusionAI/Ling-V2, and vllm's bailing_moe.py, which has
+    # LayerNorm on queries and keys where `use_rmsnorm` is false. Multi-token prediction: Ling-V2, its blocks behind the
+    # others as in llama.cpp's conversion/bailingmoe.py (for sarvam_moe too)
+    family("bailing_moe", "bailing_moe bailing_moe_v2",
+        stack("text", PRE_NORM + BAILING_QK + BAILING_MTP, mtp=True),
+        when=lambda c: c.get("use_qk_norm") is not True or not is_false(c, "use_rmsnorm")),
+    family("sarvam_moe", "sarvam_moe", stack("text", PRE_NORM + BAILING_QK + BAILING_MTP, mtp=True)),
+    # bailing_hybrid: transformers, read and not traced, and vllm's bailing_moe_mtp.py
+    family("bailing_hybrid", "bailing_hybrid", stack("text", PRE_NORM + LATENTS + BAILING_MTP + """
+        layers.*.attention.q_a_layernorm    other
+        layers.*.attention.kv_a_layernorm   other
         """, mtp=True)),
     family("apertus", "apertus apertus1p5_text", stack("text", """
         layers.*.attention_layernorm        pre_attention
@@ -106,7 +138,7 @@ LLAMA_LIKE: tuple[Family, ...] = (
         layers.*.cross_attn.k_norm         other
         norm                               final
         """, kinds=mllama_kinds), by_name=False),
-    # OpenELM: repo apple/OpenELM-3B
+    # OpenELM: mlx-lm's openelm.py, and llama.cpp's conversion/openelm.py
     family("openelm", "openelm", stack("text", """
         layers.*.attn_norm    pre_attention
         layers.*.ffn_norm     pre_mlp
