@@ -71,6 +71,14 @@ def test_a_layer_without_mean_stands_apart_and_an_ordinary_one_does_not() -> Non
     assert baseline.stands_apart(baseline.each_layer(vectors, ["pre_attention"], 1))["apart"].tolist() == [False]
 
 
+def test_two_odd_layers_do_not_hide_each_other() -> None:
+    generator = np.random.default_rng(3)
+    scale = generator.normal(1.0, 0.1, size=(12, 200))
+    scale[0], scale[1] = generator.normal(0.05, 0.1, size=200), generator.normal(0.2, 0.3, size=200)
+    each = baseline.each_layer(made(list(range(12)), scale), ["pre_attention"], 0)
+    assert baseline.stands_apart(each)["apart"].tolist() == [True]
+
+
 def test_layers_are_sampled_from_the_first_to_the_last() -> None:
     assert baseline.sample_layers([*range(30), *range(30)], 0) == [0, 1, 10, 20, 29]
     assert baseline.sample_layers([0, 1, 2], 0, n=8) == [0, 1, 2]

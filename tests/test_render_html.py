@@ -11,7 +11,7 @@ from render_notebooks import PICTURE, answer, code, display, markdown, thumbnail
 from lnsim.errors import NotebookError
 from lnsim.render.html import Turn, read_report, write_report
 
-FIGURE = f'<figure class="fig">{PICTURE}<figcaption><b>Figure 1.</b> Drawn.</figcaption></figure>'
+FIGURE = f'<figure class="fig">{PICTURE}<figcaption><b>Figure 1. A line.</b> Drawn.</figcaption></figure>'
 
 
 def executed(folder: Path, *more: object, **changes: object) -> Path:
@@ -64,7 +64,7 @@ def test_the_thumbnail_is_kept_for_the_index_and_not_shown(tmp_path: Path) -> No
 
 def test_a_marked_figure_is_kept_for_the_top_of_the_index(tmp_path: Path) -> None:
     cell = code("x", display({"text/html": FIGURE}, {"lnsim": {"headline": True}}))
-    assert read_report(executed(tmp_path, cell)).headline == FIGURE
+    assert read_report(executed(tmp_path, cell)).headline == FIGURE.replace("Figure 1. ", "")
     assert read_report(executed(tmp_path)).headline == ""
 
 

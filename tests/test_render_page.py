@@ -191,3 +191,9 @@ def test_showing_goes_through_ipythons_display(
     call(Page.open("01", "small_models", **SETTINGS))
     assert seen[0][1]["raw"] is True
     assert "text/plain" in seen[0][0]
+
+
+def test_a_replicas_label_says_what_it_is(opened: Page) -> None:
+    assert opened.label("smollm2") == opened.study.model("smollm2").label
+    opened.kind = "replica"
+    assert opened.label("smollm2") == f"the replica of {opened.study.model('smollm2').label}"

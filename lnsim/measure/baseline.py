@@ -106,14 +106,17 @@ def stands_apart(each: pd.DataFrame) -> pd.DataFrame:
         each: as ``each_layer`` gives it.
 
     Returns:
-        Columns ``baseline`` (its mean cosine), ``others_min``, ``others_max`` and ``apart``: True where the baseline
-        lies below the others by more than their whole spread.
+        Columns ``baseline`` (its mean cosine), ``others_min``, ``others_max``, ``fence`` and ``apart``: True where the
+        baseline lies below all others and below the fence, three quartile ranges under the others' lower quartile
+        ("far out" in Tukey, Exploratory Data Analysis, 1977).
     """
     own = each[each["is_baseline"]].set_index("role")["cosine_mean"]
-    others = each[~each["is_baseline"]].groupby("role", sort=False)["cosine_mean"].agg(["min", "max"])
-    found = pd.DataFrame({"baseline": own, "others_min": others["min"], "others_max": others["max"]})
-    spread = found["others_max"] - found["others_min"]
-    return found.assign(apart=found["baseline"] < found["others_min"] - spread)
+    others = each[~each["is_baseline"]].groupby("role", sort=False)["cosine_mean"]
+    lower, upper = others.quantile(0.25), others.quantile(0.75)
+    found = pd.DataFrame(
+        {"baseline": own, "others_min": others.min(), "others_max": others.max(), "fence": lower - 3 * (upper - lower)}
+    )
+    return found.assign(apart=(found["baseline"] < found["others_min"]) & (found["baseline"] < found["fence"]))
 
 
 def beside_by_role(frame: pd.DataFrame, columns: Sequence[str], layers: Sequence[int]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ and the picture for the index are outputs of the notebook itself, so that a repo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,6 +29,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
 
+_NUMBERED = re.compile(r"<b>(?:REPLICA\. )?Figure \d+\. ")
 _PAGE = "application/vnd.lnsim.page+json"
 _THUMBNAIL = "application/vnd.lnsim.thumbnail+json"
 
@@ -82,7 +84,7 @@ def read_report(path: Path) -> Report:
         title=_take_title(notebook, path.name),
         page=pages[-1],
         thumbnail=clean_html(thumbnails[-1]) if thumbnails else "",
-        headline=clean_html(headlines[-1]) if headlines else "",
+        headline=_NUMBERED.sub("<b>", clean_html(headlines[-1])) if headlines else "",
         notebook=notebook,
     )
 

@@ -111,6 +111,11 @@ class Page:
         """By the label that readers see, why a model that was asked for is not on this page."""
         return {self.study.model(key).label: reason for key, reason in self._missing.items()}
 
+    def label(self, key: str) -> str:
+        """A model's name as readers see it; that of a replica says so."""
+        label = self.study.model(key).label
+        return f"the replica of {label}" if self.kind == "replica" else label
+
     def answer(self, finding: str, compared: str, control: str, trust: str, headline: str | None = None) -> None:
         """The answer at the top of the report.
 

@@ -24,6 +24,8 @@ from lnsim.render.words import header_text, rounded
 __all__ = ["layer_histograms", "norm_by_layer", "norm_thumbnail"]
 
 _BINS = 90
+_BULK_WIDTH = 0.6
+"""Share of a histogram's width that all but stray values may take."""
 
 
 @styled
@@ -82,9 +84,10 @@ def norm_thumbnail(frame: pd.DataFrame) -> Axes:
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Edges of the bins: all values, and room at the right for the two numbers of each panel."""
+    """Edges of the bins: all values, and room for the two numbers at the right, where only stray values may lie."""
     low, high = min(0.0, float(np.nanmin(values))), max(0.0, float(np.nanmax(values)))
-    return np.linspace(low, high + 0.05 * (high - low), _BINS)
+    bulk = float(np.nanpercentile(values, 99.5))
+    return np.linspace(low, max(high, low + (bulk - low) / _BULK_WIDTH), _BINS)
 
 
 def _heap(ax: Axes, values: np.ndarray, edges: np.ndarray, base: int, colour: str) -> None:
