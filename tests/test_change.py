@@ -62,33 +62,6 @@ def test_bits_of_different_dtypes_are_not_compared(tmp_path: Path) -> None:
     assert (found.pearson > 0.99).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
-def test_neighbouring_floats_are_one_ulp_apart_everywhere(dtype: Any) -> None:
-    size = np.dtype(dtype).itemsize
-    bits = np.arange(1, 100, dtype=f"u{size}")
-    below, above = bits[:-1].view(dtype), bits[1:].view(dtype)
-    assert (change.ulp_distance(below, above) == 1).all()
-    assert (change.ulp_distance(-below, -above) == 1).all()
-
-
-def test_ulps_are_counted_across_zero() -> None:
-    least = np.finfo(np.float32).smallest_subnormal
-    values = np.array([-least, -0.0, 0.0, least], np.float32)
-    assert change.ulp_distance(values[[0, 1, 0]], values[[3, 2, 1]]).tolist() == [2, 0, 1]
-
-
-@pytest.mark.parametrize(("a", "b"), [(np.zeros(2, np.float32), np.zeros(2, np.float16)), (np.zeros(2), np.zeros(3))])
-def test_ulps_of_different_dtypes_or_shapes_are_an_error(a: Any, b: Any) -> None:
-    with pytest.raises(ComparisonError, match="Counting units in the last place"):
-        change.ulp_distance(a, b)
-
-
-def test_ulps_of_whole_numbers_and_doubles_are_an_error() -> None:
-    for array in (np.zeros(2, np.int32), np.zeros(2, np.float64)):
-        with pytest.raises(ComparisonError, match="a float of at most 32 bits is needed"):
-            change.ulp_distance(array, array)
-
-
 def test_the_spacing_is_that_of_the_stored_dtype(tmp_path: Path) -> None:
     tensors = llama_tensors() | {
         "model.layers.0.input_layernorm.weight": np.full(16, 0.75, ml_dtypes.bfloat16),

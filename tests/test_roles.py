@@ -531,6 +531,7 @@ def test_qwen3_next_keeps_its_mtp_prefix_apart_and_stores_it_minus_one() -> None
     assert mtp["mtp.norm.weight"] == ("mtp/final", -1, 1.0)
     assert mtp["mtp.pre_fc_norm_hidden.weight"][0] == "mtp/other"
     assert roles.n_layers == {"text": 3, "mtp": 1}
+    assert not [key for key in roles.missing_layers if key.startswith("mtp/")]
 
 
 @pytest.mark.parametrize("model_type", ["bailing_moe_v2", "bailing_hybrid", "sarvam_moe"])

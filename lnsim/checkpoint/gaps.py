@@ -33,7 +33,7 @@ def find_gaps(towers: Sequence[Tower], matches: Sequence[Match], counts: dict[st
     for tower in towers:
         own = [m for m in matches if m.tower is tower and m.pattern and m.norm.kind == "weight"]
         for key, patterns in _by_role(tower).items():
-            have = {m.layer for m in own if m.pattern in patterns and (m.mtp == (key[0] == "mtp"))}
+            have = {m.layer for m in own if m.pattern in patterns and (m.mtp == (tower.stack.mtp and key[0] == "mtp"))}
             if not have and all(pattern.optional for pattern in patterns):
                 continue
             missing = tuple(layer for layer in _promised(tower, key[0], patterns, counts) if layer not in have)

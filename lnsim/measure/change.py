@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
+from lnsim.measure.grid import expected_change, spacing, ulp_distance, update_size
 from lnsim.measure.metrics import pairwise
 
 __all__ = [
     "changes",
+    "dtypes",
     "joined",
     "layer_maps",
     "layer_matrix",
@@ -29,9 +30,14 @@ __all__ = [
     "pair_changes",
     "pair_label",
     "summary",
-    "ulp_distance",
     "unmatched_layers",
 ]
+
+COLUMNS = (
+    *("role", "layer", "changed_ratio", "expected_ratio", "pearson", "cosine", "rel_l2"),
+    *("mean_abs_diff", "max_abs_diff", "ulp", "ulp_median"),
+)
+"""Columns of ``pair_changes``."""
 
 _BY_LAYER = ("pearson", "cosine", "rel_l2", "mean_abs_diff", "max_abs_diff")
 
@@ -56,41 +62,17 @@ def unmatched_layers(a: NormVectors, b: NormVectors, roles: Sequence[str]) -> di
     return {role: layers for role, layers in found.items() if layers}
 
 
-def ulp_distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """How many representable values lie between two stored values, plus one; 0 where they are equal.
-
-    Args:
-        a: floats as stored, any shape and any float dtype of at most 32 bits.
-        b: the same shape and dtype.
-
-    Returns:
-        int64, same shape. Floats are counted in their own order, so a step over zero counts as one step each side; +0
-        and -0 are the same place.
-
-    Raises:
-        ComparisonError: when dtypes or shapes differ, or the dtype is none of these.
-
-    >>> ulp_distance(np.float32([1.0, 0.0]), np.float32([1.0000001, -0.0])).tolist()
-    [1, 0]
-    """
-    if a.dtype != b.dtype or a.shape != b.shape:
-        raise ComparisonError(
-            f"Counting units in the last place: {a.dtype} of shape {a.shape} against {b.dtype} of shape {b.shape}."
-        )
-    return np.asarray(np.abs(_places(a) - _places(b)))
-
-
 def pair_changes(a: NormVectors, b: NormVectors, roles: Sequence[str]) -> pd.DataFrame:
     """Every matched layer of two checkpoints.
 
     Returns:
         Columns ``role``, ``layer``, ``changed_ratio`` (share of values whose stored bits differ; NaN where the stored
-        dtypes differ), ``pearson``, ``cosine``, ``rel_l2`` (divided by the length of ``a``), ``mean_abs_diff``,
-        ``max_abs_diff``, ``ulp`` (mean size of one unit in the last place of ``a``'s stored dtype) and ``ulp_median``
-        (median number of such units between the two, NaN where the dtypes differ).
+        dtypes differ), ``expected_ratio`` (the share that a normal update of one size in every layer would change; its
+        size is fitted where the grid is finest), ``pearson``, ``cosine``, ``rel_l2`` (divided by the length of ``a``),
+        ``mean_abs_diff``, ``max_abs_diff``, ``ulp`` (mean size of one unit in the last place of ``a``'s stored dtype)
+        and ``ulp_median`` (median number of such units between the two, NaN where the dtypes differ).
     """
-    frames = [_role_changes(role, a[role], b[role]) for role in roles]
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat([_role_changes(role, a[role], b[role]) for role in roles], ignore_index=True)
 
 
 def changes(
@@ -115,7 +97,7 @@ def changes(
         frame.insert(0, "pair", pair_label(a, b, labels))
         frame.insert(1, "related", related)
         frames.append(frame)
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["pair", "related", *COLUMNS])
 
 
 def joined(*frames: pd.DataFrame) -> pd.DataFrame:
@@ -130,6 +112,11 @@ def joined(*frames: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(full, ignore_index=True)
 
 
+def dtypes(models: Mapping[str, NormVectors]) -> list[str]:
+    """The formats in which these models' norms are stored, each once."""
+    return sorted({source.dtype for vectors in models.values() for source in vectors.tensors.values()})
+
+
 def members(*groups: Sequence[Sequence[str]]) -> list[str]:
     """Every model key in these lists of pairs, once, in order."""
     return list(dict.fromkeys(key for pairs in groups for pair in pairs for key in pair))
@@ -142,12 +129,13 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
         frame: as ``changes`` gives it.
 
     Returns:
-        Index ``pair``; columns ``role``, ``layers``, ``changed_mean``, ``rel_l2_mean``, ``ulp_median``,
-        ``pearson_min`` and ``cosine_min``.
+        Index ``pair``; columns ``role``, ``layers``, ``changed_mean``, ``expected_mean``, ``rel_l2_mean``,
+        ``ulp_median``, ``pearson_min`` and ``cosine_min``.
     """
     found = frame.groupby(["pair", "role"], sort=False).agg(
         layers=("layer", "size"),
         changed_mean=("changed_ratio", "mean"),
+        expected_mean=("expected_ratio", "mean"),
         rel_l2_mean=("rel_l2", "mean"),
         ulp_median=("ulp_median", "median"),
         pearson_min=("pearson", "min"),
@@ -219,31 +207,9 @@ def _role_changes(role: str, a: RoleVectors, b: RoleVectors) -> pd.DataFrame:
             "role": role,
             "layer": layers,
             "changed_ratio": np.diag(pairwise(stored_a, stored_b, "changed_ratio")) if same_dtype else undefined,
+            "expected_ratio": expected_change(stored_a, update_size(stored_a, stored_b)) if same_dtype else undefined,
             **{metric: np.diag(pairwise(scale_a, scale_b, metric)) for metric in _BY_LAYER},
-            "ulp": _spacing(stored_a).mean(axis=1),
+            "ulp": spacing(stored_a).mean(axis=1),
             "ulp_median": np.median(ulp_distance(stored_a, stored_b), axis=1) if same_dtype else undefined,
         }
     )
-
-
-def _places(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Place of each float in the order of all floats of its dtype, zero at 0.
-
-    The bits of a float, read as sign and magnitude, already count in order of size.
-    """
-    size = values.dtype.itemsize
-    if size > 4 or values.dtype.kind in "iub":
-        raise ComparisonError(
-            f"Counting units in the last place of {values.dtype}: a float of at most 32 bits is needed."
-        )
-    bits = np.ascontiguousarray(values).view(f"u{size}").astype(np.int64)
-    sign = 1 << (8 * size - 1)
-    return np.where(bits & sign, -(bits & (sign - 1)), bits)
-
-
-def _spacing(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Size of one unit in the last place at each value."""
-    wide = np.abs(values.astype(np.float64))
-    info = ml_dtypes.finfo(values.dtype)  # type: ignore[no-untyped-call]
-    exponent = np.floor(np.log2(np.maximum(wide, float(info.smallest_normal))))
-    return np.asarray(np.exp2(exponent) * float(info.eps))

@@ -69,6 +69,13 @@ def span(values: npt.ArrayLike, spec: str = ".2f") -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def span_or(values: npt.ArrayLike, spec: str = ".2f", otherwise: str = "none, as the study has no such pair") -> str:
+    """A span, or other words where there is nothing to span: undefined values are left out."""
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    return span(numbers, spec) if numbers.size else otherwise
+
+
 def power_of_ten(value: float) -> str:
     """A very small or large number with one digit, for example ``3 × 10⁻¹⁶``; 0 as ``0``."""
     if value == 0:

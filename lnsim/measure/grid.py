@@ -1,0 +1,104 @@
+"""This module knows the grid of values that a stored dtype can hold, and what rounding to it does to a small update.
+
+An update that leaves a value within half a step of where it was is rounded away: the stored bits do not change. Steps
+grow with the value, so an update of one size at every depth changes fewer values where γ is large. A share of changed
+values that falls with depth is therefore what rounding alone gives (finding 9 of the audit of the published numbers).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from lnsim.errors import ComparisonError
+
+__all__ = ["expected_change", "spacing", "ulp_distance", "update_size"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def ulp_distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """How many representable values lie between two stored values, plus one; 0 where they are equal.
+
+    Args:
+        a: floats as stored, any shape and any float dtype of at most 32 bits.
+        b: the same shape and dtype.
+
+    Returns:
+        int64, same shape. Floats are counted in their own order, so a step over zero counts as one step each side; +0
+        and -0 are the same place.
+
+    Raises:
+        ComparisonError: when dtypes or shapes differ, or the dtype is none of these.
+
+    >>> ulp_distance(np.float32([1.0, 0.0]), np.float32([1.0000001, -0.0])).tolist()
+    [1, 0]
+    """
+    if a.dtype != b.dtype or a.shape != b.shape:
+        raise ComparisonError(
+            f"Counting units in the last place: {a.dtype} of shape {a.shape} against {b.dtype} of shape {b.shape}."
+        )
+    return np.asarray(np.abs(_places(a) - _places(b)))
+
+
+def spacing(values: npt.NDArray[Any]) -> Floats:
+    """Size of one unit in the last place at each stored value: the step to the next one away from zero."""
+    info = ml_dtypes.finfo(values.dtype)  # type: ignore[no-untyped-call]
+    size = np.maximum(np.abs(values.astype(np.float64)), float(info.smallest_normal))
+    # frexp is exact, where a logarithm could land on the wrong side of a power of two.
+    return np.asarray(np.ldexp(float(info.eps), np.frexp(size)[1] - 1))
+
+
+def update_size(stored_a: npt.NDArray[Any], stored_b: npt.NDArray[Any]) -> float:
+    """Standard deviation of the normal update that gives the mean absolute difference seen where the grid is finest.
+
+    Args:
+        stored_a: one checkpoint's vectors as stored, ``(n_layers, hidden_size)``.
+        stored_b: the other's, the same shape and dtype.
+
+    Returns:
+        sd of a zero-mean normal update, from ``E|x| = sd sqrt(2 / pi)`` in the layer of the smallest mean step, where
+        rounding hides least of it.
+    """
+    finest = int(np.argmin(spacing(stored_a).mean(axis=1)))
+    seen = np.abs(stored_b[finest].astype(np.float64) - stored_a[finest].astype(np.float64)).mean()
+    return float(seen * np.sqrt(np.pi / 2))
+
+
+def expected_change(stored: npt.NDArray[Any], sd: float) -> Floats:
+    """Share of values whose stored bits a normal update of one size would change, by layer, in closed form.
+
+    Args:
+        stored: vectors as stored, ``(n_layers, hidden_size)``.
+        sd: standard deviation of the update, the same in every layer; mean zero, rounded to nearest afterwards.
+
+    Returns:
+        float64, shape ``(n_layers,)``: the mean over the channels of the probability that the sum leaves the half step
+        around the value. Steps towards zero are half as long at a power of two.
+    """
+    if sd <= 0:
+        return np.zeros(len(stored))
+    outward = spacing(stored)
+    mantissa, _ = np.frexp(np.abs(stored.astype(np.float64)))
+    inward = np.where(mantissa == 0.5, outward / 2, outward)
+    stays = ndtr(outward / 2 / sd) - ndtr(-inward / 2 / sd)
+    return np.asarray((1 - stays).mean(axis=1))
+
+
+def _places(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Place of each float in the order of all floats of its dtype, zero at 0.
+
+    The bits of a float, read as sign and magnitude, already count in order of size.
+    """
+    size = values.dtype.itemsize
+    if size > 4 or values.dtype.kind in "iub":
+        raise ComparisonError(
+            f"Counting units in the last place of {values.dtype}: a float of at most 32 bits is needed."
+        )
+    bits = np.ascontiguousarray(values).view(f"u{size}").astype(np.int64)
+    sign = 1 << (8 * size - 1)
+    return np.where(bits & sign, -(bits & (sign - 1)), bits)
