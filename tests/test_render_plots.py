@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from lnsim.errors import NotebookError
 from lnsim.render import plots
 from lnsim.render.plots.style import _moved_apart, broken, role_colour, title_of
+from lnsim.render.saving import figure_bytes
 
 ROLES = ("pre_attention", "pre_mlp")
 
@@ -77,6 +78,7 @@ EVERY = {
     "change, log": lambda: plots.change_by_layer(change(), "mean_abs_diff", "Mean", log=True, reference="ulp"),
     "change, small": lambda: plots.change_thumbnail(change().head(12), "mean_abs_diff", "change"),
     "maps": lambda: plots.correlation_maps(maps()),
+    "maps, long titles": lambda: plots.correlation_maps({f"a-model-{n} × another-model": m for n, m in maps().items()}),
 }
 
 
@@ -101,7 +103,7 @@ def test_no_label_is_cut_off_at_the_edge(name: str) -> None:
     with mpl.rc_context(plots.style):
         drawn = EVERY[name]()
         figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
-        figure.draw_without_rendering()
+        figure_bytes(figure, "svg")
         box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert -0.02 <= box.x0 <= box.x1 <= width + 0.02
     assert -0.02 <= box.y0 <= box.y1 <= height + 0.02

@@ -43,10 +43,7 @@ def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
     buffer = io.BytesIO()
     # Fonts are chosen when a figure is drawn, that is here.
     with mpl.rc_context(style):
-        if (engine := figure.get_layout_engine()) is not None:
-            # Laying out costs as much as drawing, and the second format needs no other layout.
-            engine.execute(figure)
-            figure.set_layout_engine("none")
+        _lay_out(figure)
         figure.savefig(buffer, format=kind, dpi=_DPI, metadata=metadata)
     return buffer.getvalue()
 
@@ -79,6 +76,18 @@ def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:
     numbered = isinstance(frame.index, pd.RangeIndex)
     text = frame.to_csv(lineterminator="\n", index=not numbered)
     return write_whole(folder / f"{name}.csv", text.encode("utf-8"))
+
+
+def _lay_out(figure: Figure) -> None:
+    """Give everything its place, once for both formats: laying out costs as much as drawing."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return
+    # A map keeps its cells square and shrinks by that; only a second pass finds room for its title.
+    passes = 2 if any(ax.get_aspect() != "auto" for ax in figure.axes) else 1
+    for _ in range(passes):
+        engine.execute(figure)
+    figure.set_layout_engine("none")
 
 
 def _check(name: str) -> None:

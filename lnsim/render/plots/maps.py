@@ -65,7 +65,7 @@ def _height(maps: Mapping[str, pd.DataFrame], columns: int) -> float:
     """Inches of a row of maps, so that square cells fill the page's width, within bounds."""
     cells = sum(frame.shape[1] for frame in maps.values()) / (len(maps) / columns)
     tallest = max(frame.shape[0] for frame in maps.values())
-    return float(np.clip(tallest * (WIDTH - 1.4) / cells + 1.6, 2.6, 6.4))
+    return float(np.clip(tallest * (WIDTH - 1.4) / cells + 1.8, 2.6, 6.4))
 
 
 def _label(ax: Axes, frame: pd.DataFrame) -> None:
