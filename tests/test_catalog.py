@@ -176,6 +176,10 @@ BAD = [
     ("seed = 0", "seed = 0\ncells = []", "cells': expected a list of pairs of layer numbers"),
     ("seed = 0", "seed = 0\ncells = [[0, -1]]", r"cells\[0\]': expected a pair of layer numbers, found \[0, -1\]"),
     ("seed = 0", "seed = 0\ncells = [[0, 1], [0, 1]]", r"cells': expected each entry once, found \[0, 1\]"),
+    ("seed = 0", "seed = 0\nlayer = -1", "layer': expected a whole number from 0 to 9999, found -1"),
+    ("seed = 0", "seed = 0\nsets = {}", "sets': expected a table of lists of model keys, by name"),
+    ("seed = 0", "seed = 0\nsets = {all = [\"four\"]}", r"sets.all\[0\]': expected a model key .*found 'four'"),
+    ("seed = 0", "seed = 0\ngroup_by = \"maker\"", "group_by': expected what models are grouped by, kind or family"),
     ("seed = 0", "seed = 0\nn_draws = 1", "n_draws': expected a whole number from 2 to 1000000, found 1"),
     ("copies = []", "copies = [[\"one\"]]", r"copies\[0\]': expected a pair of model keys, found \['one'\]"),
     ("copies = []", "copies = [[\"one\", \"one\"]]", r"copies\[0\]': expected each entry once, found 'one'"),
@@ -276,6 +280,15 @@ def test_kinds_fall_into_derived_related_and_independent() -> None:
     assert [kind for kind, relation in held.items() if relation.independent] == ["independent"]
     assert {relation.group for relation in held.values()} == {"related", "disputed", "independent"}
     assert all((relation.group == "related") == relation.related for relation in held.values())
+
+
+def test_models_have_a_colour_by_label_and_can_be_grouped_by_kind_or_family() -> None:
+    study = load_study("solar_glm")
+    assert study.colours["Solar"] == study.model("solar").colour
+    assert (study.kinds("kind")["solar"], study.kinds("kind")["qwen15"]) == ("MoE", "dense")
+    assert study.kinds("family")["yi6b"] == "Llama"
+    with pytest.raises(StudyError, match="expected kind or family, found 'maker'"):
+        study.kinds("maker")
 
 
 def test_required_parameters_are_known_ones_for_every_notebook_number() -> None:

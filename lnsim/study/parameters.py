@@ -15,7 +15,7 @@ from lnsim.checkpoint.roles import ROLES
 from lnsim.errors import StudyError
 from lnsim.study.fields import wrong
 
-__all__ = ["NUMBERS", "PARAMETERS", "REQUIRED", "check_parameters"]
+__all__ = ["GROUPINGS", "NUMBERS", "PARAMETERS", "REQUIRED", "check_parameters"]
 
 NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(12))
 """Notebook numbers that a study may speak of."""
@@ -24,8 +24,8 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "00": ("models", "featured"),
         "01": ("model", "roles", "baseline_layer", "n_permutations", "seed"),
-        "02": ("models", "roles", "distances"),
-        "03": ("models", "roles", "n_permutations", "seed"),
+        "02": ("models", "roles", "distances", "layers", "seed"),
+        "03": ("models", "pairs", "sets", "group_by", "roles", "layer", "layers", "n_permutations", "seed"),
         "04": ("models", "alone", "pairs", "roles", "layers", "n_draws", "n_permutations", "seed"),
         "05": ("derived", "copies", "controls", "roles"),
         "06": ("pairs", "roles", "cells", "n_permutations", "seed"),
@@ -37,6 +37,9 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Parameters that each notebook needs; any other of PARAMETERS may be given as well."""
+
+GROUPINGS: tuple[str, ...] = ("kind", "family")
+"""By what the models of a study can be grouped."""
 
 _MAX_PERMUTATIONS = 1_000_000
 
@@ -128,6 +131,18 @@ def _cell_list(key: str, value: Any, models: Collection[str]) -> None:
     _no_repeats(key, value)
 
 
+def _model_sets(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, dict) or not value:
+        raise wrong(key, "a table of lists of model keys, by name", value)
+    for name, members in value.items():
+        _model_list(f"{key}.{name}", members, models)
+
+
+def _grouping(key: str, value: Any, models: Collection[str]) -> None:
+    if value not in GROUPINGS:
+        raise wrong(key, f"what models are grouped by, {' or '.join(GROUPINGS)}", value)
+
+
 def _no_repeats(key: str, values: list[Any]) -> None:
     repeated = [index for index, value in enumerate(values) if value in values[:index]]
     if repeated:
@@ -150,6 +165,9 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "layers": _layer_list,
         "distances": _layer_list,
         "cells": _cell_list,
+        "sets": _model_sets,
+        "group_by": _grouping,
+        "layer": _whole(0, 9999),
         "baseline_layer": _whole(0, 9999),
         "n_permutations": _whole(1, _MAX_PERMUTATIONS),
         "n_draws": _whole(2, _MAX_PERMUTATIONS),

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lnsim.errors import StudyError
-from lnsim.study.parameters import check_parameters
+from lnsim.study.parameters import GROUPINGS, check_parameters
 from lnsim.study.relations import RELATED_KINDS, Relation, check_relations
 
 __all__ = ["COLOUR", "KEY", "MODEL_KINDS", "SOURCES", "Experiment", "Model", "Study"]
@@ -19,6 +19,8 @@ SOURCES: tuple[str, ...] = ("stored", "hub", "replica")
 """Where a study's vectors may come from."""
 
 MODEL_KINDS: tuple[str, ...] = ("dense", "moe")
+
+_KIND_WORDS: Mapping[str, str] = MappingProxyType({"moe": "MoE"})
 
 Experiment = Mapping[str, Any]
 """The parameters of one notebook by name, as the study file gives them."""
@@ -102,6 +104,26 @@ class Study:
     def labels(self) -> Mapping[str, str]:
         """What readers see of each model, by key."""
         return MappingProxyType({model.key: model.label for model in self.models})
+
+    @property
+    def colours(self) -> Mapping[str, str]:
+        """The colour of each model, by the label that readers see."""
+        return MappingProxyType({model.label: model.colour for model in self.models})
+
+    def kinds(self, by: str) -> Mapping[str, str]:
+        """What each model is counted as where models are grouped, by key, in a reader's words.
+
+        Args:
+            by: ``kind`` or ``family``.
+
+        Raises:
+            StudyError: for anything else.
+        """
+        if by not in GROUPINGS:
+            raise StudyError(f"Grouping the models of '{self.name}': expected {' or '.join(GROUPINGS)}, found '{by}'.")
+        return MappingProxyType(
+            {model.key: _KIND_WORDS.get(getattr(model, by), getattr(model, by)) for model in self.models}
+        )
 
     def model(self, key: str) -> Model:
         """The model of a key; StudyError names the keys there are."""
