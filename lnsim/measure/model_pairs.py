@@ -1,0 +1,113 @@
+"""This module pairs models: which two can be compared, to which group they belong, and why some cannot be compared.
+
+A pair belongs to one of three groups. ``related``: the two share an origin, a positive control. ``independent``:
+presumed strangers, a negative control. ``disputed``: a relation is claimed and denied, so the pair is no control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import pandas as pd
+
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.errors import ComparisonError
+
+__all__ = ["PAIR_GROUPS", "ModelPair", "PairRelation", "having_role", "model_pairs", "not_comparable", "with_role"]
+
+PAIR_GROUPS = ("related", "disputed", "independent")
+"""What a pair of models can be, as far as its relation is on record."""
+
+
+class PairRelation(Protocol):
+    """What a study says of two models, as far as it is needed here; ``lnsim.study.relations.Relation`` is one."""
+
+    @property
+    def a(self) -> str:
+        """Key of one model."""
+
+    @property
+    def b(self) -> str:
+        """Key of the other."""
+
+    @property
+    def group(self) -> str:
+        """One of PAIR_GROUPS."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPair:
+    """Two models that are compared.
+
+    Args:
+        a: key of the model that comes first in the study.
+        b: key of the other.
+        label: the pair as readers see it.
+        group: one of PAIR_GROUPS.
+    """
+
+    a: str
+    b: str
+    label: str
+    group: str
+
+    def __post_init__(self) -> None:
+        if self.group not in PAIR_GROUPS or self.a == self.b:
+            raise ComparisonError(
+                f"Pairing '{self.a}' with '{self.b}': expected two models and a group among {', '.join(PAIR_GROUPS)}, "
+                f"found '{self.group}'."
+            )
+
+
+def model_pairs(
+    models: Iterable[str], relations: Iterable[PairRelation], labels: Mapping[str, str]
+) -> tuple[ModelPair, ...]:
+    """Every pair of these models once, with its group.
+
+    Args:
+        models: keys, in the order in which readers meet them.
+        relations: as ``Study.pairs`` gives them; a pair that is not among them is presumed independent.
+        labels: what readers see of each key.
+    """
+    known = {frozenset((one.a, one.b)): one.group for one in relations}
+    return tuple(
+        ModelPair(a, b, f"{labels[a]} × {labels[b]}", known.get(frozenset((a, b)), "independent"))
+        for a, b in combinations(models, 2)
+    )
+
+
+def with_role(models: Mapping[str, NormVectors], pairs: Sequence[ModelPair], role: str) -> tuple[ModelPair, ...]:
+    """The pairs of which both models have this role, in the same number of channels."""
+    return tuple(pair for pair in pairs if _obstacle(models[pair.a], models[pair.b], role) is None)
+
+
+def not_comparable(models: Mapping[str, NormVectors], pairs: Sequence[ModelPair], roles: Sequence[str]) -> pd.DataFrame:
+    """The pairs that cannot be compared in a role, with the reason.
+
+    Returns:
+        Columns ``pair``, ``role`` and ``reason``; no rows where every pair can be compared in every role.
+    """
+    rows = [
+        (pair.label, role, reason)
+        for pair in pairs
+        for role in roles
+        if (reason := _obstacle(models[pair.a], models[pair.b], role)) is not None
+    ]
+    return pd.DataFrame(rows, columns=["pair", "role", "reason"])
+
+
+def having_role(models: Mapping[str, NormVectors], role: str) -> dict[str, RoleVectors]:
+    """The vectors of one role, by the keys of the models that have it."""
+    return {key: vectors[role] for key, vectors in models.items() if role in vectors.roles}
+
+
+def _obstacle(a: NormVectors, b: NormVectors, role: str) -> str | None:
+    """Why two models cannot be compared in a role, or None where they can."""
+    lacking = [vectors.source for vectors in (a, b) if role not in vectors.roles]
+    if lacking:
+        return f"no such norm in {' and '.join(lacking)}"
+    sizes = a[role].hidden_size, b[role].hidden_size
+    return None if sizes[0] == sizes[1] else f"hidden sizes differ: {sizes[0]} and {sizes[1]}"
