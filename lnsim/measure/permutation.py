@@ -21,8 +21,8 @@ Orders = npt.NDArray[np.unsignedinteger[Any]]
 _BATCH = 1_000
 """Permutations turned at a time, so that no second array of all of them is needed."""
 
-_BLOCK = 512
-"""Rows at a time of the matrix of channel products: 512 of 4,096 channels take 16 MB."""
+_BLOCK = 64
+"""Rows at a time of the matrix of channel products: 64 of 4,096 channels take 2 MB, which stays in the cache."""
 
 
 def permutation_test(
