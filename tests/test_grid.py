@@ -72,5 +72,9 @@ def test_the_size_of_an_update_is_found_again_where_the_grid_is_finest() -> None
     gamma = rng.normal([[0.01], [1.0]], 0.002, (2, 50_000)).astype(BF16)
     updated = (gamma.astype(np.float64) + rng.normal(0, 5e-4, gamma.shape)).astype(BF16)
     assert update_size(gamma, updated) == pytest.approx(5e-4, rel=0.02)
+    coarse = gamma[1:]
+    assert update_size(coarse, updated[1:]) == pytest.approx(5e-4, rel=0.2)
+    fine = gamma.astype(np.float32)
+    assert update_size(fine, fine + rng.normal(0, 5e-4, fine.shape).astype(np.float32)) == pytest.approx(5e-4, rel=0.02)
     assert update_size(gamma, gamma) == 0.0
     assert expected_change(gamma, 0.0).tolist() == [0.0, 0.0]

@@ -12,7 +12,7 @@ import pandas as pd
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.rows import row_statistics
 
-__all__ = ["check_hashes", "labelled", "models_read", "sampled", "statistics_by_layer"]
+__all__ = ["check_hashes", "labelled", "models_read", "sampled", "statistics_by_layer", "with_role"]
 
 
 def labelled(models: Mapping[str, NormVectors], labels: Mapping[str, str]) -> dict[str, NormVectors]:
@@ -51,6 +51,11 @@ def statistics_by_layer(models: Mapping[str, NormVectors]) -> pd.DataFrame:
             values["mean_over_rms"] = found.share
             frames.append(pd.DataFrame({"model": label, "role": role, "layer": one.layers, **values}))
     return pd.concat(frames, ignore_index=True)
+
+
+def with_role(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of norms that have a role; what was read as ``other/...`` is left out."""
+    return frame[~frame["role"].str.startswith("other/")]
 
 
 def sampled(frame: pd.DataFrame, n_layers: int = 5) -> pd.DataFrame:

@@ -159,7 +159,7 @@ class Page:
         whole = _figure_of(drawn)
         self._stamp(whole)
         svg = save_figure(whole, self._folder("figures"), f"{self.number}_{name}", self._description())
-        label = f"Figure {self._count('figure', name)}."
+        label = self._marked(f"Figure {self._count('figure', name)}.")
         html = markup.figure(svg, self._marked(alt), label, claim, caption)
         _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
         _close(whole)

@@ -33,7 +33,7 @@ def change_by_layer(
         frame: columns ``pair``, ``related`` (True or False), ``role``, ``layer`` and `value`.
         value: the column drawn, for example ``changed_ratio`` or ``mean_abs_diff``.
         title: name of the quantity with its unit.
-        log: True for a logarithmic axis; a pair of zeros, which it cannot show, says so in its panel.
+        log: True for a logarithmic axis; zeros, which it cannot show, are left out, and a pair of nothing else says so.
         reference: a column that is drawn as a dotted line, for example the size of one unit in the last place.
     """
     pairs = list(dict.fromkeys(frame["pair"]))
@@ -70,21 +70,23 @@ def change_thumbnail(frame: pd.DataFrame, value: str, title: str) -> Axes:
 def _draw_pair(ax: Axes, lines: pd.DataFrame, value: str, reference: str | None, named: bool) -> None:
     """The lines of one pair; `named` panels label them, the others repeat their markers."""
     last = int(lines["layer"].max())
+    log = ax.get_yscale() == "log"
     ax.set_xticks(range(0, last + 1, max(1, round(last / 6))))
+    ax.set_xlim(-0.02 * last - 0.2, last * 1.02 + 0.2)
     colour = RELATION_COLOURS[bool(lines["related"].iloc[0])]
     ends: list[tuple[float, str, str]] = []
-    if ax.get_yscale() == "log" and (lines[value] == 0).all():
+    if log and (lines[value] == 0).all():
         ax.text(0.5, 0.6, "no change at all", transform=ax.transAxes, ha="center", color=colour, weight="bold")
-        ax.set_xlim(-0.3, last + 0.3)
-    else:
-        for role, line in lines.groupby("role", sort=False):
+    for role, line in lines.groupby("role", sort=False):
+        seen = line[(line[value] > 0) | (not log)]
+        if len(seen):
             marker = marker_of(str(role))
-            ax.plot(line["layer"], line[value], marker=marker, markersize=4.5, linewidth=1.5, color=colour)
-            ends.append((float(line[value].iloc[-1]), header_text(str(role)), colour))
+            ax.plot(seen["layer"], seen[value], marker=marker, markersize=4.5, linewidth=1.5, color=colour)
+            ends.append((float(seen[value].iloc[-1]), header_text(str(role)), colour))
+        if reference is not None:
+            ax.plot(line["layer"], line[reference], linestyle=(0, (1, 2)), color=LABEL, linewidth=1.4)
     if reference is not None:
-        one = lines.groupby("layer")[reference].mean()
-        ax.plot(one.index, one, linestyle=(0, (1, 2)), color=LABEL, linewidth=1.4)
-        ends.append((float(one.iloc[-1]), header_text(reference), LABEL))
+        ends.append((float(lines[reference].iloc[-1]), header_text(reference), LABEL))
     if named:
         end_labels(ax, ends, last, size=9.5, bold=False)
 
