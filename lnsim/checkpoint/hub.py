@@ -22,7 +22,7 @@ from lnsim.checkpoint.answers import NotThereError
 from lnsim.checkpoint.header import Header
 from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME, Layout, check_index, find_layout, parse_index
 from lnsim.checkpoint.local import LocalCheckpoint, open_local
-from lnsim.checkpoint.ranges import plan_reads, slice_reads
+from lnsim.checkpoint.ranges import Read, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.remote_shard import RemoteShard
 from lnsim.checkpoint.source import MAX_JSON_BYTES, Progress, Traffic, locate, no_progress, parse_config
 from lnsim.checkpoint.transport import Settings, Transport
@@ -88,6 +88,14 @@ class HubCheckpoint:
         done = _in_threads(lambda job: job[0].read(job[1]), jobs, self.transport.settings, progress)
         empty = {name: b"" for wanted in by_shard.values() for name in wanted}
         return empty | slice_reads((read, data) for (_, read), data in zip(jobs, done, strict=True))
+
+    def read_part(self, name: str, start: int, stop: int) -> bytes:
+        """The bytes ``[start, stop)`` of one tensor; raises as ``read``, and RangeError outside the tensor."""
+        shard_of = locate(self.headers, where=self.where)
+        if name not in shard_of:
+            raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
+        shard = self.files[shard_of[name]]
+        return shard.read(Read(part_range(shard.header, name, start, stop), ()))
 
 
 def open_hub(

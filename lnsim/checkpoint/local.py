@@ -14,7 +14,7 @@ from typing import Any
 
 from lnsim.checkpoint.header import LENGTH_BYTES, Header, header_stop, parse_header
 from lnsim.checkpoint.layout import CONFIG_NAME, Layout, check_index, find_layout, parse_index
-from lnsim.checkpoint.ranges import ByteRange, plan_reads, slice_reads
+from lnsim.checkpoint.ranges import ByteRange, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.source import MAX_JSON_BYTES, Progress, Traffic, locate, no_progress, parse_config
 from lnsim.checkpoint.store import read_provenance
 from lnsim.errors import FormatError, HeaderError, RangeError, SourceError, TensorNotFoundError
@@ -59,6 +59,18 @@ class LocalCheckpoint:
             found.update(self._read_shard(shard, wanted))
             progress(done, len(by_shard))
         return found
+
+    def read_part(self, name: str, start: int, stop: int) -> bytes:
+        """The bytes ``[start, stop)`` of one tensor; raises as ``read``, and RangeError outside the tensor."""
+        shard_of = locate(self.headers, where=self.where)
+        if name not in shard_of:
+            raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
+        shard = shard_of[name]
+        span = part_range(self.headers[shard], name, start, stop)
+        with _opened(self.folder / shard) as descriptor:
+            data = _read_at(descriptor, span, where=f"{self.where}/{shard}")
+        self.traffic.count(received=len(data))
+        return data
 
     def _read_shard(self, shard: str, names: list[str]) -> dict[str, bytes]:
         header = self.headers[shard]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lnsim.checkpoint.header import Header
 from lnsim.errors import RangeError, TensorNotFoundError
 
-__all__ = ["DEFAULT_MAX_GAP", "ByteRange", "Read", "plan_reads", "slice_reads", "tensor_range"]
+__all__ = ["DEFAULT_MAX_GAP", "ByteRange", "Read", "part_range", "plan_reads", "slice_reads", "tensor_range"]
 
 DEFAULT_MAX_GAP = 16 * 1024
 """Bytes between two tensors that are worth reading to save a request: less than a round trip takes to carry."""
@@ -75,6 +75,20 @@ def tensor_range(header: Header, name: str) -> ByteRange | None:
     if not info.n_bytes:
         return None
     return ByteRange(header.buffer_start + info.start, header.buffer_start + info.stop)
+
+
+def part_range(header: Header, name: str, start: int, stop: int) -> ByteRange:
+    """The bytes ``[start, stop)`` of a tensor, counted from its own first byte, as a range of its file.
+
+    Raises:
+        TensorNotFoundError: when the header has no such tensor.
+        RangeError: when the part is empty or does not lie inside the tensor.
+    """
+    whole = tensor_range(header, name)
+    if whole is None or not 0 <= start < stop <= len(whole):
+        n_bytes = 0 if whole is None else len(whole)
+        raise RangeError(f"Reading bytes [{start}, {stop}) of tensor {name!r:.200}: it has {n_bytes} bytes.")
+    return ByteRange(whole.start + start, whole.start + stop)
 
 
 def plan_reads(header: Header, names: Iterable[str], *, max_gap: int = DEFAULT_MAX_GAP) -> tuple[Read, ...]:

@@ -81,6 +81,9 @@ class Checkpoint(Protocol):
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors, all of them or an error."""
 
+    def read_part(self, name: str, start: int, stop: int) -> bytes:
+        """The bytes ``[start, stop)`` of one tensor, for one too large to hold."""
+
 
 def locate(headers: Mapping[str, Header], *, where: str) -> dict[str, str]:
     """Shard of every tensor, by tensor name.

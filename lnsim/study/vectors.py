@@ -14,7 +14,7 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.study.catalog import Model, Study
 
-__all__ = ["SOURCES", "StudyVectors", "fetch_command", "fetch_study", "study_vectors"]
+__all__ = ["SOURCES", "StudyVectors", "fetch_command", "fetch_study", "source_kind", "study_vectors"]
 
 SOURCES = ("auto", "stored", "hub", "replica")
 """What a user may ask for; ``auto`` means stored vectors where present, and never the network."""
@@ -62,7 +62,7 @@ def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) ->
     from lnsim.checkpoint.extract import extract_and_keep
     from lnsim.paths import vectors_dir
 
-    _kind(study, "hub")
+    source_kind(study, "hub")
     failed: dict[str, str] = {}
     for model in study.models:
         try:
@@ -85,7 +85,7 @@ def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None
         StudyError: for a source or a model key that the study does not have.
         StoreError: when a replica cannot be made or written.
     """
-    kind = _kind(study, source)
+    kind = source_kind(study, source)
     if kind == "replica":
         return _replica_vectors(study, _models(study, keys))
     found: dict[str, NormVectors] = {}
@@ -98,8 +98,12 @@ def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None
     return StudyVectors(kind, found, missing)
 
 
-def _kind(study: Study, source: str) -> str:
-    """Where the vectors are looked for; ``hub`` and ``replica`` only where the study's file allows them."""
+def source_kind(study: Study, source: str) -> str:
+    """Where stored things are looked for: ``stored``, ``hub`` or ``replica``.
+
+    Raises:
+        StudyError: for an unknown source, or one that the study's file does not allow.
+    """
     if source not in SOURCES:
         raise StudyError(f"Study '{study.name}': '{source}' is not a source; known are {', '.join(SOURCES)}.")
     if source in ("auto", "stored"):

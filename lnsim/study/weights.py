@@ -1,0 +1,164 @@
+"""This module gives a study its projection matrices, opened and not yet read, from the source that was asked for.
+
+They take megabytes where norms take kilobytes, so they lie apart: ``data/weights/<study>/<model key>.safetensors``, an
+extract like any other, written by ``fetch_weights`` and not kept in the repo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from lnsim.checkpoint.local import open_local
+from lnsim.checkpoint.opening import open_checkpoint
+from lnsim.checkpoint.source import Checkpoint
+from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
+from lnsim.checkpoint.weights import WeightMatrix, find_weights
+from lnsim.errors import LnsimError, SourceError, StudyError
+from lnsim.paths import project_root
+from lnsim.study.values import Model, Study
+
+__all__ = ["StudyWeights", "fetch_weights", "study_weights", "weights_path"]
+
+_ROWS_AT_A_TIME = 512
+
+
+@dataclass(frozen=True, slots=True)
+class StudyWeights:
+    """The projection matrices of a study's models.
+
+    Args:
+        kind: where they come from: ``stored``, ``hub`` or ``replica``.
+        opened: the checkpoints by model key, in the order asked for.
+        matrices: by model key, the matrices by kind and layer.
+        missing: by model key, why there are none.
+    """
+
+    kind: str
+    opened: Mapping[str, Checkpoint]
+    matrices: Mapping[str, Mapping[tuple[str, int], WeightMatrix]]
+    missing: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for name in ("opened", "matrices", "missing"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+
+def weights_path(study: str, key: str) -> Path:
+    """Where the matrices of a model are kept, whether they are there or not."""
+    return project_root() / "data" / "weights" / study / f"{key}.safetensors"
+
+
+def study_weights(
+    study: Study, source: str, keys: Iterable[str], kinds: Sequence[str], layers: Sequence[int]
+) -> StudyWeights:
+    """The projection matrices of some models of a study, without any network.
+
+    ``auto`` means stored matrices where any are there, else the study's replica, which is made when first asked for.
+
+    Args:
+        study: as read from its file.
+        source: ``auto``, ``stored``, ``hub`` or ``replica``.
+        keys: model keys.
+        kinds: among ``lnsim.checkpoint.weights.KINDS``.
+        layers: zero-based block numbers.
+
+    Raises:
+        StudyError: for a source or a model key that the study does not have.
+        StoreError: when a replica cannot be made or written.
+    """
+    models = [study.model(key) for key in keys]
+    kind = _kind(study, source, models)
+    paths = _replica_paths(study) if kind == "replica" else {}
+    opened: dict[str, Checkpoint] = {}
+    matrices: dict[str, Mapping[tuple[str, int], WeightMatrix]] = {}
+    missing: dict[str, str] = {}
+    for model in models:
+        try:
+            found = _open(study, model, kind, paths)
+            matrices[model.key] = find_weights(found, kinds, layers)
+            opened[model.key] = found
+        except LnsimError as error:
+            missing[model.key] = str(error)
+    return StudyWeights(kind, opened, matrices, missing)
+
+
+def fetch_weights(
+    study: Study,
+    keys: Iterable[str],
+    kinds: Sequence[str],
+    layers: Sequence[int],
+    each: Callable[[str], None] = lambda key: None,
+) -> dict[str, str]:
+    """Read projection matrices from the Hub into ``data/weights``; this uses the network.
+
+    Args:
+        study: as read from its file.
+        keys: model keys.
+        kinds: among ``lnsim.checkpoint.weights.KINDS``.
+        layers: zero-based block numbers.
+        each: called with a model's key when it was read.
+
+    Returns:
+        By model key, why it could not be read; the others were.
+
+    Raises:
+        StudyError: when the study's file does not allow the source ``hub``, or has no such model.
+    """
+    from lnsim.study.vectors import source_kind
+
+    source_kind(study, "hub")
+    failed: dict[str, str] = {}
+    for model in [study.model(key) for key in keys]:
+        try:
+            _keep(study.name, model, kinds, layers)
+        except LnsimError as error:
+            failed[model.key] = str(error)
+        each(model.key)
+    return failed
+
+
+def _kind(study: Study, source: str, models: Sequence[Model]) -> str:
+    from lnsim.study.vectors import source_kind
+
+    stored = any(weights_path(study.name, model.key).is_file() for model in models)
+    replica = source == "auto" and not stored and "replica" in study.sources
+    return "replica" if replica else source_kind(study, source)
+
+
+def _open(study: Study, model: Model, kind: str, replica: Mapping[str, Path]) -> Checkpoint:
+    path = replica.get(model.key) if kind == "replica" else weights_path(study.name, model.key)
+    if path is None:
+        raise SourceError(f"The replica of study '{study.name}' has no projection matrices of '{model.key}'.")
+    if not path.is_file():
+        raise SourceError(f"No projection matrices of '{model.key}' lie in data/weights/{study.name}.")
+    return open_local(path)
+
+
+def _replica_paths(study: Study) -> Mapping[str, Path]:
+    from lnsim.study.replica import build_projections
+
+    return build_projections(study)
+
+
+def _keep(study: str, model: Model, kinds: Sequence[str], layers: Sequence[int]) -> Path:
+    if model.repo_id is None:
+        raise StudyError(f"Reading projection matrices of '{model.key}': the study's file names no repo for it.")
+    opened = open_checkpoint(model.repo_id, model.revision)
+    tensors = [_tensor(matrix) for matrix in find_weights(opened, kinds, layers).values()]
+    config = dict(opened.config or {})
+    model_type = str(config.get("model_type", "unknown"))
+    provenance = Provenance(opened.source, opened.repo_id, opened.commit, opened.revision, model_type, config, {})
+    return write_extract(weights_path(study, model.key), tensors, provenance)
+
+
+def _tensor(matrix: WeightMatrix) -> StoredTensor:
+    """The matrix with the place that it was read from, in ranges of some rows each."""
+    header, shard = next(
+        (header, shard) for shard, header in matrix.opened.headers.items() if matrix.info.name in header.tensors
+    )
+    data = b"".join(block.tobytes() for block in matrix.blocks(_ROWS_AT_A_TIME))
+    start = header.buffer_start + matrix.info.start
+    return StoredTensor(matrix.info.name, matrix.info.dtype, matrix.info.shape, data, shard, start, start + len(data))
