@@ -1,8 +1,8 @@
 """This module measures projection matrices (k_proj, v_proj) of several models, layer by layer.
 
 Two matrices without any relation have a cosine near 0, of spread 1 / sqrt(n) over n independent entries. The relative
-length of their difference is then ``sqrt(1 + (|b| / |a|)²)`` and says nothing but the ratio of their lengths. Entries of
-a trained matrix are not independent, so a null that keeps each row whole stands beside it: rows are shuffled.
+length of their difference is then ``sqrt(1 + (|b| / |a|)²)`` and says nothing but the ratio of their lengths. Entries
+of a trained matrix are not independent, so a null that keeps each row whole stands beside it: rows are shuffled.
 """
 
 from __future__ import annotations
