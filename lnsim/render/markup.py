@@ -13,7 +13,7 @@ from html import escape
 
 from lnsim.errors import NotebookError
 
-__all__ = ["BADGES", "badge", "columns", "figure", "image", "inline", "provenance", "says", "typographic"]
+__all__ = ["BADGES", "animation", "badge", "columns", "figure", "image", "inline", "provenance", "says", "typographic"]
 
 BADGES = {
     "stored": ("real", "REAL WEIGHTS, stored"),
@@ -74,6 +74,17 @@ def figure(svg: bytes, alt: str, label: str, claim: str, caption: str) -> str:
     heading = " ".join(part for part in (label, claim) if part)
     words = f"<figcaption><b>{inline(heading)}</b> {inline(caption)}</figcaption>"
     return f'<figure class="fig">{image(svg, alt)}{words}</figure>'
+
+
+def animation(gif: bytes, alt: str, label: str, claim: str, caption: str) -> str:
+    """An animated picture behind a button, with its caption: it plays only when a reader opens it."""
+    if not alt.strip():
+        raise NotebookError("Placing an animation: it has no alt text; say what is seen, with the numbers.")
+    data = base64.b64encode(gif).decode("ascii")
+    picture = f'<img src="data:image/gif;base64,{data}" alt="{escape(typographic(alt))}">'
+    words = f"<figcaption><b>{inline(f'{label} {claim}')}</b> {inline(caption)}</figcaption>"
+    shut = f'<details class="motion"><summary>Play the animation</summary>{picture}</details>'
+    return f'<figure class="fig">{shut}{words}</figure>'
 
 
 def columns(shows: Sequence[str], shows_not: Sequence[str]) -> str:

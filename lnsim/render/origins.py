@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
 import lnsim
+from lnsim.checkpoint.source import Checkpoint
 from lnsim.checkpoint.vectors import NormVectors
 
-__all__ = ["description", "model_record", "model_rows", "versions"]
+__all__ = ["description", "model_record", "model_rows", "versions", "weights_record", "weights_rows"]
 
 _PACKAGES = ("numpy", "pandas", "matplotlib")
 
@@ -20,14 +21,35 @@ def versions() -> dict[str, str]:
     return {"lnsim": lnsim.__version__, "python": python, **{package: version(package) for package in _PACKAGES}}
 
 
-def description(models: Iterable[NormVectors]) -> str:
+def description(models: Iterable[NormVectors], weights: Iterable[Checkpoint] = ()) -> str:
     """One line for the metadata of a figure: ``repo@commit`` or the file of each model."""
-    return "; ".join(_place(vectors) for vectors in models)
+    matrices = (f"{opened.source}@{opened.commit}" if opened.commit else opened.source for opened in weights)
+    return "; ".join([*(_place(vectors) for vectors in models), *matrices])
 
 
 def model_record(vectors: NormVectors) -> dict[str, str | int | None]:
     """What the index and run.json repeat about one model."""
     return {"source": vectors.source, "commit": vectors.commit, "n_vectors": vectors.n_vectors}
+
+
+def weights_record(opened: Checkpoint) -> dict[str, str | int | None]:
+    """The same for a checkpoint of which only projection matrices were read."""
+    return {"source": opened.source, "commit": opened.commit, "n_vectors": 0}
+
+
+def weights_rows(label: str, opened: Checkpoint) -> list[tuple[str, str]]:
+    """The provenance of a model's projection matrices, label and value by line."""
+    infos = [info for header in opened.headers.values() for info in header.tensors.values()]
+    notes = [text for header in opened.headers.values() if (text := header.metadata.get("replica_note"))]
+    rows = [
+        ("Model", ", ".join(dict.fromkeys(name for name in (label, opened.source, opened.repo_id) if name))),
+        ("Commit", f"`{opened.commit}`" if opened.commit else _no_commit({})),
+        ("File", ", ".join(opened.headers)),
+        ("Matrices", f"{len(infos)}; {', '.join(sorted({info.name.rsplit('.', 2)[-2] for info in infos}))}"),
+        ("dtype", f"{', '.join(sorted({info.dtype for info in infos}))} as stored; arithmetic in float64"),
+        ("Notes", " ".join(dict.fromkeys(notes))),
+    ]
+    return [(name, value) for name, value in rows if value]
 
 
 def model_rows(label: str, vectors: NormVectors) -> list[tuple[str, str]]:

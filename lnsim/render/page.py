@@ -16,15 +16,19 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
 from lnsim.render import markup, origins
 from lnsim.render.parameters import settings
-from lnsim.render.saving import figure_bytes, save_figure, save_table
+from lnsim.render.saving import figure_bytes, save_animation, save_figure, save_table
 from lnsim.render.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
+from lnsim.study.weights import study_weights
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from lnsim.checkpoint.source import Checkpoint
+    from lnsim.checkpoint.weights import WeightMatrix
+    from lnsim.render.plots.style import Moving
     from lnsim.study.catalog import Study
 
 __all__ = ["PAGE_MIME", "THUMBNAIL_MIME", "Page"]
@@ -57,6 +61,7 @@ class Page:
     _used: dict[str, NormVectors] = field(default_factory=dict)
     _labels: dict[str, str] = field(default_factory=dict)
     _missing: dict[str, str] = field(default_factory=dict)
+    _weights: dict[str, Checkpoint] = field(default_factory=dict)
 
     @classmethod
     def open(cls, number: str, study: str, source: str = "auto", **given: Any) -> Page:
@@ -106,6 +111,26 @@ class Page:
         self._missing.update(found.missing)
         return dict(found.vectors)
 
+    def load_weights(
+        self, keys: Iterable[str], kinds: Sequence[str], layers: Sequence[int]
+    ) -> dict[str, Mapping[tuple[str, int], WeightMatrix]]:
+        """Projection matrices by key, then by kind and layer, not read yet; a model without is named on the page.
+
+        Raises:
+            StudyError: when none has any.
+        """
+        found = study_weights(self.study, self.source, keys, kinds, layers)
+        if not found.matrices:
+            key, reason = next(iter(found.missing.items()))
+            raise StudyError(
+                f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no projection matrices. "
+                f"{reason} To read them: {fetch_command(self.study.name)} --only {self.number}"
+            )
+        self.kind = found.kind
+        self._weights.update(found.opened)
+        self._missing.update(found.missing)
+        return dict(found.matrices)
+
     @property
     def missing(self) -> Mapping[str, str]:
         """By the label that readers see, why a model that was asked for is not on this page."""
@@ -134,7 +159,8 @@ class Page:
         record = {
             "number": self.number, "study": self.study.name, "source": self.kind, "headline": headline, **says,
             "missing": dict(self._missing),
-            "models": {key: origins.model_record(vectors) for key, vectors in self._used.items()},
+            "models": {key: origins.weights_record(opened) for key, opened in self._weights.items()}
+            | {key: origins.model_record(vectors) for key, vectors in self._used.items()},
             "versions": origins.versions(),
         }  # fmt: skip
         _show({PAGE_MIME: record, "text/html": markup.badge(self.kind) + markup.says(rows, "Finding")})
@@ -163,6 +189,22 @@ class Page:
         html = markup.figure(svg, self._marked(alt), label, claim, caption)
         _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
         _close(whole)
+
+    def animation(self, drawn: Moving, name: str, claim: str, caption: str, alt: str) -> None:
+        """Save an animation as GIF, then show it behind a button: nothing moves before a reader asks for it.
+
+        Args:
+            drawn: what a function of ``lnsim.render.plots`` returned; its figure is closed afterwards.
+            name: subject; the file is called ``NN_name.gif``.
+            claim: the sentence in bold: what the animation means.
+            caption: what is drawn, and which still figure says the same.
+            alt: what is seen, with the numbers, for a reader who does not see it.
+        """
+        self._stamp(drawn.figure)
+        gif = save_animation(drawn, self._folder("figures"), f"{self.number}_{name}")
+        label = f"Figure {self._count('figure', name)}."
+        _show({"text/html": markup.animation(gif, self._marked(alt), label, claim, caption)})
+        _close(drawn.figure)
 
     def table(
         self,
@@ -218,6 +260,8 @@ class Page:
         rows: list[tuple[str, str]] = []
         for key, vectors in self._used.items():
             rows += origins.model_rows(self.study.model(key).label, vectors)
+        for key, opened in self._weights.items():
+            rows += origins.weights_rows(self.study.model(key).label, opened)
         if seed is not None:
             rows.append(("Seed", f"{seed}" + (f"; {n_permutations:,} permutations" if n_permutations else "")))
         rows.append(("Versions", ", ".join(f"{name} {number}" for name, number in origins.versions().items())))
@@ -241,7 +285,7 @@ class Page:
         return int(names[f"{kind} {name}"])
 
     def _description(self) -> str:
-        return origins.description(self._used.values())
+        return origins.description(self._used.values(), self._weights.values())
 
     def _marked(self, text: str) -> str:
         return f"REPLICA. {text}" if self.kind == "replica" else text

@@ -31,6 +31,7 @@ _FORMULA_ERRORS: tuple[type[Exception], ...] = tuple(
 _TAGS = frozenset(
     {
         *("a", "b", "br", "code", "dd", "del", "div", "dl", "dt", "em", "figcaption", "figure", "h3", "h4", "hr", "i"),
+        *("details", "summary"),
         *("img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "sup", "ul", "blockquote"),
         *("caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr"),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["figure_bytes", "save_figure", "save_table", "write_whole"]
+    from lnsim.render.plots.style import Moving
+
+__all__ = ["figure_bytes", "save_animation", "save_figure", "save_table", "write_whole"]
 
 _NAME = re.compile(r"\d\d_[a-z0-9_]+")
 _DPI = 200
+_GIF_DPI = 100
 
 
 def write_whole(path: Path, data: bytes) -> Path:
@@ -65,6 +69,33 @@ def save_figure(figure: Figure, folder: Path, name: str, description: str) -> by
     write_whole(folder / f"{name}.svg", svg)
     write_whole(folder / f"{name}.png", figure_bytes(figure, "png", description))
     return svg
+
+
+def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: int = 10) -> bytes:
+    """Write an animation as GIF and return its bytes; the same frames give the same bytes.
+
+    Args:
+        moving: what to save; its figure is left open.
+        folder: for example ``figures/small_models``; made where missing.
+        name: notebook number and subject, for example ``07_mean_removal``.
+        frames_per_second: speed; equal frames that follow each other are stored once and shown longer.
+    """
+    import matplotlib as mpl
+    from matplotlib.animation import PillowWriter
+
+    from lnsim.render.plots.style import style
+
+    _check(name)
+    writer = PillowWriter(fps=frames_per_second)
+    with tempfile.TemporaryDirectory() as scratch, mpl.rc_context(style):
+        part = Path(scratch) / f"{name}.gif"
+        with writer.saving(moving.figure, str(part), dpi=_GIF_DPI):
+            for frame in range(moving.n_frames):
+                moving.draw(frame)
+                writer.grab_frame()
+        gif = part.read_bytes()
+    write_whole(folder / f"{name}.gif", gif)
+    return gif
 
 
 def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:

@@ -7,6 +7,7 @@ a colour or its lightness.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 from lnsim.render.words import header_text
 
 __all__ = [
+    "GROUP_COLOURS",
     "INDEPENDENT",
     "INK",
     "LABEL",
@@ -29,6 +31,7 @@ __all__ = [
     "ROLE_COLOURS",
     "THUMBNAIL",
     "WIDTH",
+    "Moving",
     "broken",
     "end_labels",
     "marker_of",
@@ -56,6 +59,14 @@ _OTHER_ROLES = "#93357e"
 RELATION_COLOURS: Mapping[bool, str] = {True: RELATED, False: INDEPENDENT}
 """By whether a pair is related; relation and role colours do not meet in one figure."""
 
+GROUP_COLOURS: Mapping[str, str] = {
+    "related": RELATED,
+    "disputed": INK,
+    "independent": INDEPENDENT,
+    "within": LABEL,
+}
+"""By what a pair counts as; a disputed pair is no control, and layers of one model are no pair of models."""
+
 style: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["Helvetica Neue", "Arial", "Liberation Sans", "DejaVu Sans"],
@@ -74,7 +85,22 @@ style: dict[Any, Any] = {
 """rcParams of every figure; they hold while a figure is drawn and change nothing else."""
 
 Parameters = ParamSpec("Parameters")
-Drawn = TypeVar("Drawn", Axes, Figure)
+Drawn = TypeVar("Drawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A figure that changes: drawn frame by frame by whoever saves it.
+
+    Args:
+        figure: what is saved.
+        draw: draws the frame of a number, from 0.
+        n_frames: how many there are.
+    """
+
+    figure: Figure
+    draw: Callable[[int], None]
+    n_frames: int
 
 
 def styled(function: Callable[Parameters, Drawn]) -> Callable[Parameters, Drawn]:
