@@ -139,3 +139,9 @@ def test_a_formula_that_cannot_be_read_leaves_no_page(tmp_path: Path) -> None:
     with pytest.raises(NotebookError, match="Turning the formula"):
         html_of(path)
     assert not path.with_suffix(".html").exists()
+
+
+def test_models_that_are_missing_are_named_at_the_top_with_their_reasons(tmp_path: Path) -> None:
+    html = html_of(executed(tmp_path, absent=["Qwen: nothing is stored"]))
+    assert html.index("<dt>Missing</dt><dd>Qwen: nothing is stored") < html.index('id="question"')
+    assert "<dt>Missing</dt>" not in html_of(executed(tmp_path))

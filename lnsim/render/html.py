@@ -123,6 +123,7 @@ def _context(
 ) -> dict[str, Any]:
     page = report.page
     rows = [(label, [page[label.lower()]]) for label in ("Finding", "Compared", "Control", "Trust")]
+    rows += [("Missing", page["absent"])] if page.get("absent") else []
     links = [(f"Previous: {before.number}", before.file)] if before else []
     links += [("Index", "../index.html")]
     links += [(f"Next: {after.number}", after.file)] if after else []

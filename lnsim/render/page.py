@@ -155,10 +155,11 @@ class Page:
         if empty := [label for label, (text,) in rows if not text.strip()]:
             raise NotebookError(f"Page {self.number}: the answer's '{empty[0]}' is empty; each of the four needs text.")
         says = {label.lower(): text for label, (text,) in rows}
-        rows += [("Missing", [f"{label}: {reason}" for label, reason in self.missing.items()])] if self._missing else []
+        absent = [f"{label}: {reason}" for label, reason in self.missing.items()]
+        rows += [("Missing", absent)] if absent else []
         record = {
             "number": self.number, "study": self.study.name, "source": self.kind, "headline": headline, **says,
-            "missing": dict(self._missing),
+            "missing": dict(self._missing), "absent": absent,
             "models": {key: origins.weights_record(opened) for key, opened in self._weights.items()}
             | {key: origins.model_record(vectors) for key, vectors in self._used.items()},
             "versions": origins.versions(),
