@@ -17,7 +17,7 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise, row_statistics
 
-__all__ = ["ALIKE_IS_HIGH", "MEASURES", "comparisons", "coverage", "layer_zero"]
+__all__ = ["ALIKE_IS_HIGH", "MEASURES", "comparisons", "coverage", "layer_zero", "layer_zero_ranges"]
 
 ALIKE_IS_HIGH: tuple[str, ...] = ("cosine", "pearson", "spearman")
 """Measures that grow with likeness; all others shrink."""
@@ -121,8 +121,8 @@ def layer_zero(
         first: the layer they are compared with.
 
     Returns:
-        One row a model, role and layer: ``model``, ``role``, ``layer``, ``cosine``, ``pearson``, ``share_first`` and
-        ``share`` (mean over root mean square of either vector).
+        One row a model, role and layer: ``model``, ``role``, ``layer``, ``cosine``, ``pearson``, ``cv_diff`` (undefined
+        where a mean is near 0), ``share_first`` and ``share`` (mean over root mean square of either vector).
     """
     frames = []
     for key, vectors in models.items():
@@ -131,11 +131,24 @@ def layer_zero(
             if "/" in role or first not in one.layers or not rows:
                 continue
             start, later = one.scale[[one.row(first)]], one.scale[rows]
-            columns = {metric: pairwise(start, later, metric)[0] for metric in ("cosine", "pearson")}
+            columns = {metric: pairwise(start, later, metric)[0] for metric in ("cosine", "pearson", "cv_diff")}
             share = {"share_first": row_statistics(start).share[0], "share": row_statistics(later).share}
             name = {"model": labels[key], "role": role, "layer": one.layers[rows]}
             frames.append(pd.DataFrame({**name, **columns, **share}))
     return pd.concat(frames, ignore_index=True)
+
+
+def layer_zero_ranges(zero: pd.DataFrame) -> pd.DataFrame:
+    """What ``layer_zero`` gives, one row a model and role: n, ranges of cosine and r, and the share of layer 0."""
+    found = zero.groupby(["model", "role"], sort=False).agg(
+        n=("layer", "size"),
+        share_first=("share_first", "first"),
+        cosine_min=("cosine", "min"),
+        cosine_max=("cosine", "max"),
+        r_min=("pearson", "min"),
+        r_max=("pearson", "max"),
+    )
+    return found.reset_index()
 
 
 def _block(role: str, layers: Sequence[int], a: NormVectors, b: NormVectors, within: bool) -> pd.DataFrame:

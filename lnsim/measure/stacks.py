@@ -17,7 +17,7 @@ import pandas as pd
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.measure.metrics import pairwise
 
-__all__ = ["MTP", "StackPair", "mtp_table", "stack_pairs", "with_mtp"]
+__all__ = ["MTP", "StackPair", "mtp_table", "overview", "stack_pairs", "with_mtp"]
 
 MTP = "MTP"
 """How a matrix names the block that predicts further tokens."""
@@ -72,6 +72,25 @@ def stack_pairs(
     """
     there = [(a, b) for a, b in pairs if a in models and b in models]
     return [_stack_pair(a, b, models, role, labels, groups) for role in roles for a, b in there]
+
+
+def overview(stacks: Sequence[StackPair]) -> pd.DataFrame:
+    """What is compared, one row a pair and role.
+
+    Returns:
+        Columns ``pair``, ``group``, ``role``; ``layers_a``, ``layers_b``, ``matched`` and ``unmatched`` (layer numbers
+        that both and that only one has), ``mtp_blocks`` of the two, and ``norm_types``, which differ where a LayerNorm
+        meets an RMSNorm: gamma has not quite the same part in the two.
+    """
+    rows = []
+    for stack in stacks:
+        matched, every = (len(join(stack.a.layers, stack.b.layers)) for join in (np.intersect1d, np.union1d))
+        counts = {"layers_a": len(stack.a.layers), "layers_b": len(stack.b.layers)}
+        found = {"matched": matched, "unmatched": every - matched}
+        blocks = {"mtp_blocks": sum(block is not None for block in (stack.mtp_a, stack.mtp_b))}
+        types = {"norm_types": " and ".join(dict.fromkeys((stack.a.norm_type, stack.b.norm_type)))}
+        rows.append({**stack.name, **counts, **found, **blocks, **types})
+    return pd.DataFrame(rows)
 
 
 def with_mtp(stack: StackPair, measure: str) -> pd.DataFrame:

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMN_LABELS",
+    "GROUP_LABELS",
     "ROLE_LABELS",
+    "by_group",
     "by_role",
     "count",
     "header_text",
     "listed",
+    "named",
     "power_of_ten",
     "role_names",
     "rounded",
@@ -38,18 +41,44 @@ ROLE_LABELS: Mapping[str, str] = {
 
 COLUMN_LABELS: Mapping[str, str] = {
     "cosine_mean": "mean cosine",
+    "cv_diff": "difference of CV",
+    "cv_ratio": "ratio of CVs",
     "inside_band": "inside the 95 % range",
+    "l2": "L2",
+    "mean_abs_diff": "mean |difference|",
+    "mean_abs_diff_relative": "mean |difference|, relative",
     "mean_over_rms_baseline": "mean/rms, baseline layer",
-    "mean_over_rms_others_min": "mean/rms, others, least",
     "mean_over_rms_others_max": "mean/rms, others, most",
+    "mean_over_rms_others_min": "mean/rms, others, least",
     "negative_share_baseline": "negative γ, baseline layer",
+    "norm_ratio": "ratio of lengths",
     "null_std": "null, standard deviation",
+    "p99_abs_diff": "p99 of |difference|",
+    "p99_diff": "difference of p99",
+    "p_channels": "p, channels",
+    "p_holm": "p, Holm",
+    "p_layers": "p, layers",
+    "p_r": "p of r",
     "p_r_largest": "p, largest |r|",
     "p_r_mean": "p, mean r",
+    "p_rank": "p, ranks",
+    "pearson": "Pearson r",
     "r_largest": "largest |r|",
     "r_mean": "mean r",
+    "rel_l2": "L2 over |a|",
+    "rel_l2_b": "L2 over |b|",
+    "rel_l2_symmetric": "L2, symmetric",
+    "spearman": "Spearman r",
 }
 """How a table heads a column, where underscores as spaces would not be clear."""
+
+GROUP_LABELS: Mapping[str, str] = {
+    "within": "within a model",
+    "related": "between related models",
+    "disputed": "between the disputed ones",
+    "independent": "between strangers",
+}
+"""How prose says between what something was measured."""
 
 
 def rounded(value: float, spec: str = ".3f") -> str:
@@ -93,6 +122,12 @@ def listed(texts: Iterable[object]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+def named(values: Mapping[Hashable, float] | pd.Series, spec: str = ".3f") -> str:
+    """Names with their numbers, for example ``cosine 0.92 and Pearson r 0.86``; an undefined number says so."""
+    pairs = [(header_text(name), float(value)) for name, value in values.items()]
+    return listed(f"{name} {'undefined' if np.isnan(value) else rounded(value, spec)}" for name, value in pairs)
+
+
 def count(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: ``1 layer``, ``30 layers``, ``9,999 permutations``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
@@ -107,6 +142,12 @@ def by_role(frame: pd.DataFrame, column: str, spec: str = ".2f") -> str:
     """The span of a column in each role: ``0.01 to 0.03 for the pre-attention norm and 0.90 for the pre-MLP norm``."""
     groups = frame.groupby("role", sort=False)[column]
     return listed(f"{span(values, spec)} for the {header_text(str(role))} norm" for role, values in groups)
+
+
+def by_group(frame: pd.DataFrame, column: str, spec: str = ".2f") -> str:
+    """The span of a column in each group that is there: ``0.90 to 0.98 within a model and 0.94 between strangers``."""
+    spans = {str(group): span(values, spec) for group, values in frame.groupby("group")[column]}
+    return listed(f"{spans[group]} {words}" for group, words in GROUP_LABELS.items() if group in spans)
 
 
 def header_text(name: Hashable) -> str:
