@@ -72,7 +72,7 @@ def test_a_notebook_that_the_study_does_not_run_gives_the_studys_reason(home: Pa
 
 
 def test_missing_vectors_are_an_error_that_names_the_command(home: Path) -> None:
-    page = Page.open("01", "solar_glm", **SETTINGS)
+    page = Page.open("01", "solar_glm", source="stored", **SETTINGS)
     with pytest.raises(StudyError, match=r"has no vectors.*python run_all.py --study solar_glm --source hub"):
         page.load([page.settings.model])
 
@@ -97,7 +97,7 @@ def test_a_model_without_vectors_is_named_with_its_reason_and_the_others_keep_th
 
 
 def test_a_study_of_which_nothing_is_there_is_an_error(home: Path) -> None:
-    page = Page.open("01", "solar_glm", **SETTINGS)
+    page = Page.open("01", "solar_glm", source="stored", **SETTINGS)
     with pytest.raises(StudyError, match="has no vectors"):
         page.load_available(["solar", "glm"])
 

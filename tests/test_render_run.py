@@ -41,7 +41,7 @@ def notebook(home: Path, number: str, last: str = "pass", **changes: Any) -> Non
 
 def run(home: Path, *, settings: dict[str, Any] | None = None, only: tuple[str, ...] = ()) -> list[Any]:
     found = [n for n in list_notebooks(home / "notebooks") if not only or n.number in only]
-    plans = [plan_study(name, "auto", found, asked=False) for name in ("small_models", "solar_glm")]
+    plans = [plan_study(name, "stored", found, asked=False) for name in ("small_models", "solar_glm")]
     told: list[str] = []
     runs = run_plans(
         plans, home / "reports", home, settings or {}, 2, 60, lambda study, outcome: told.append(outcome.number)
@@ -59,9 +59,9 @@ def test_a_plan_runs_what_the_study_has_parameters_for_and_says_why_not_the_rest
 
 
 def test_a_study_without_vectors_is_named_with_the_command_and_is_an_error_when_asked_for() -> None:
-    assert "no vectors of its 12 models" in plan_study("solar_glm", "auto", [], asked=False).not_run["all"]
+    assert "no vectors of its 12 models" in plan_study("solar_glm", "stored", [], asked=False).not_run["all"]
     with pytest.raises(StudyError, match=r"no vectors.*python run_all.py --study solar_glm --source hub"):
-        plan_study("solar_glm", "auto", [], asked=True)
+        plan_study("solar_glm", "stored", [], asked=True)
 
 
 def test_one_notebook_fails_and_the_others_still_make_their_reports(home: Path) -> None:

@@ -24,6 +24,7 @@ from safetensors import safe_open
 import lnsim
 from lnsim.checkpoint.decode import decode, to_float32
 from lnsim.checkpoint.ranges import tensor_range
+from lnsim.checkpoint.store import extract_name
 from lnsim.errors import StoreError, StudyError
 from lnsim.study.catalog import Study
 from lnsim.study.replica import REPLICA_SENTENCE, build_projections, build_replica, missing_models
@@ -438,6 +439,20 @@ def test_the_source_replica_gives_the_built_models_in_the_studys_order_and_names
 def test_the_source_replica_gives_only_the_models_asked_for(study: Study) -> None:
     found = study_vectors(study, "replica", ["phi", "qwen3_4b"])
     assert (list(found.vectors), list(found.missing)) == (["phi"], ["qwen3_4b"])
+
+
+@pytest.mark.usefixtures("home")
+def test_auto_gives_the_replica_where_nothing_is_stored(study: Study) -> None:
+    found = study_vectors(study, "auto", ["solar", "qwen3_4b"])
+    assert (found.kind, list(found.vectors), list(found.missing)) == ("replica", ["solar"], ["qwen3_4b"])
+
+
+def test_auto_never_mixes_stored_vectors_with_a_replica(study: Study, home: Path, paths: Mapping[str, Path]) -> None:
+    stored = home / "data" / "vectors" / "solar_glm" / extract_name("microsoft/Phi-3.5-MoE-instruct", "a" * 40)
+    stored.parent.mkdir(parents=True)
+    shutil.copy(paths["phi"], stored)
+    found = study_vectors(study, "auto", ["solar", "phi"])
+    assert (found.kind, list(found.vectors), list(found.missing)) == ("stored", ["phi"], ["solar"])
 
 
 @pytest.mark.usefixtures("home")

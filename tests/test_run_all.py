@@ -76,7 +76,7 @@ def test_an_error_is_one_line_on_stderr_and_exit_1(run_all: ModuleType, capsys: 
 def test_a_study_without_vectors_asked_for_by_name_is_an_error(
     run_all: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_all.main(["--study", "solar_glm"]) == 1
+    assert run_all.main(["--study", "solar_glm", "--source", "stored"]) == 1
     assert "python run_all.py --study solar_glm --source hub" in capsys.readouterr().err
 
 
