@@ -8,26 +8,25 @@ Pairs that share a layer are dependent, so the number of pairs is no number of i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.cells import LayerCells
-from lnsim.measure.metrics import pairwise
-from lnsim.measure.model_pairs import ModelPair, having_role, with_role
+from lnsim.measure.model_pairs import ModelPair, with_role
 
 __all__ = [
     "at_layers",
     "at_place",
     "beside",
+    "beside_shuffled",
     "by_distance",
+    "contrast",
     "layer_pairs",
-    "null_by_distance",
+    "named",
     "overall",
-    "shuffled_layers",
+    "steps",
 ]
 
 _KEYS = ["name", "group", "role"]
@@ -54,9 +53,9 @@ def layer_pairs(
         cells = LayerCells.of(models, role)
         for key in cells.place:
             frame = _by_pair(cells, key, key)
-            frames.append(_named(frame[frame["layer_a"] < frame["layer_b"]], labels[key], "within", role))
+            frames.append(named(frame[frame["layer_a"] < frame["layer_b"]], labels[key], "within", role))
         for pair in with_role(models, pairs, role):
-            frames.append(_named(_by_pair(cells, pair.a, pair.b), pair.label, pair.group, role))
+            frames.append(named(_by_pair(cells, pair.a, pair.b), pair.label, pair.group, role))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -76,29 +75,6 @@ def by_distance(frame: pd.DataFrame) -> pd.DataFrame:
 def overall(frame: pd.DataFrame) -> pd.DataFrame:
     """All distances together: one row a name and role, with the columns of ``by_distance``."""
     return _aggregated(frame, _KEYS)
-
-
-def null_by_distance(
-    models: Mapping[str, NormVectors], pairs: Sequence[ModelPair], roles: Sequence[str], labels: Mapping[str, str]
-) -> pd.DataFrame:
-    """How far a mean r strays from 0 when channels are permuted: the exact standard deviation over all permutations.
-
-    Between two models one permutation is shared by all layers of the second, so that layers which resemble each other
-    count for what they are. Within a model every layer has a permutation of its own. For unit vectors without their
-    mean, ``Cov(a.Pb, c.Pd) = (a.c)(b.d) / (n - 1)`` over all permutations P of n channels, and the mean is 0.
-
-    Returns:
-        Columns ``name``, ``group``, ``role``, ``distance`` and ``null_std``.
-    """
-    frames = []
-    for role in roles:
-        within = {key: pairwise(one.scale, one.scale, "pearson") for key, one in having_role(models, role).items()}
-        for key in within:
-            frames.append(_named(_null_within(models[key][role]), labels[key], "within", role))
-        for pair in with_role(models, pairs, role):
-            null = _null_between(models[pair.a][role], models[pair.b][role], within[pair.a], within[pair.b])
-            frames.append(_named(null, pair.label, pair.group, role))
-    return pd.concat(frames, ignore_index=True)
 
 
 def at_layers(frame: pd.DataFrame, layers: Sequence[int]) -> pd.DataFrame:
@@ -131,27 +107,49 @@ def beside(frame: pd.DataFrame, distances: Sequence[int]) -> pd.DataFrame:
     return found[columns].fillna(counts).astype({column: int for column in counts})
 
 
-def shuffled_layers(models: Mapping[str, NormVectors], roles: Sequence[str], seed: int) -> dict[str, NormVectors]:
-    """The same models with the channels of every layer shuffled, each on its own; means and spreads stay.
+def contrast(frame: pd.DataFrame, group: str = "independent") -> pd.DataFrame:
+    """Layers of one model beside layers of two models of one group, at every distance and role that both have.
+
+    Returns:
+        One row a role and distance: ``n_within``, ``n_other``, ``cosine_within``, ``cosine_other``, ``r_within`` and
+        ``r_other``, means over all pairs of layers; no rows where no pair of models is of this group.
+    """
+    sides = {}
+    for side, wanted in (("within", "within"), ("other", group)):
+        groups = frame[frame["group"] == wanted].groupby(["role", "distance"])
+        found = groups.agg(n=("r", "size"), cosine=("cosine", "mean"), r=("r", "mean"))
+        sides[side] = found.add_suffix(f"_{side}")
+    both = sides["within"].join(sides["other"], how="inner").reset_index()
+    order = ["role", "distance", "n_within", "n_other", "cosine_within", "cosine_other", "r_within", "r_other"]
+    return both[order]
+
+
+def steps(frame: pd.DataFrame, role: str, layers: Sequence[int]) -> pd.DataFrame:
+    """From each of these layers to each deeper one: one row a name, columns (``10 to 20``, ``cosine`` or ``r``)."""
+    some = at_layers(frame[(frame["role"] == role) & (frame["layer_a"] < frame["layer_b"])], layers)
+    step = some["layer_a"].astype(str) + " to " + some["layer_b"].astype(str)
+    wide = some.assign(step=step).pivot(index="name", columns="step", values=["cosine", "r"]).swaplevel(axis=1)
+    return wide.loc[
+        list(dict.fromkeys(some["name"])), [(one, value) for one in sorted(set(step)) for value in ("cosine", "r")]
+    ]
+
+
+def beside_shuffled(frame: pd.DataFrame, shuffled: pd.DataFrame) -> pd.DataFrame:
+    """What was measured beside the same with shuffled channels, all distances together.
 
     Args:
-        models: vectors by key; every other role is left as it is.
-        roles: roles shuffled, where a model has them.
-        seed: of the generator; every model and role has its own stream, so leaving one out changes no other.
+        frame: as ``layer_pairs`` gives it.
+        shuffled: the same of the models that ``shuffled_layers`` gives.
+
+    Returns:
+        One row a group and role: ``n``, ``cosine_mean``, ``cosine_shuffled``, ``r_mean``, ``r_shuffled`` (means) and
+        ``r_largest_shuffled`` (the largest ``|r|`` of any pair of layers).
     """
-    return {
-        key: replace(vectors, roles={**vectors.roles, **_shuffled(vectors, [*key.encode()], roles, seed)})
-        for key, vectors in models.items()
-    }
-
-
-def _shuffled(vectors: NormVectors, stream: list[int], roles: Sequence[str], seed: int) -> dict[str, RoleVectors]:
-    found = {}
-    for role in roles:
-        if role in vectors.roles:
-            generator = np.random.default_rng([seed, *stream, *role.encode()])
-            found[role] = replace(vectors[role], scale=generator.permuted(vectors[role].scale, axis=1))
-    return found
+    keys = ["group", "role"]
+    here = frame.groupby(keys, sort=False).agg(n=("r", "size"), cosine_mean=("cosine", "mean"), r_mean=("r", "mean"))
+    there = shuffled.assign(size=shuffled["r"].abs()).groupby(keys, sort=False)
+    here.insert(2, "cosine_shuffled", there["cosine"].mean())
+    return here.assign(r_shuffled=there["r"].mean(), r_largest_shuffled=there["size"].max()).reset_index()
 
 
 def _by_pair(cells: LayerCells, a: str, b: str) -> pd.DataFrame:
@@ -162,7 +160,8 @@ def _by_pair(cells: LayerCells, a: str, b: str) -> pd.DataFrame:
     return pd.DataFrame({**layers, "distance": np.abs(layer_a - layer_b).ravel(), **values})
 
 
-def _named(frame: pd.DataFrame, name: str, group: str, role: str) -> pd.DataFrame:
+def named(frame: pd.DataFrame, name: str, group: str, role: str) -> pd.DataFrame:
+    """The frame with these three as its first columns."""
     found = frame.reset_index(drop=True)
     for place, (column, value) in enumerate((("name", name), ("group", group), ("role", role))):
         found.insert(place, column, value)
@@ -182,28 +181,3 @@ def _aggregated(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     place = {name: number for number, name in enumerate(names)}
     order = [place[name[:3]] for name in found.index]
     return found.reset_index().iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
-
-
-def _null_within(one: RoleVectors) -> pd.DataFrame:
-    distances = np.abs(one.layers[:, None] - one.layers[None, :])[np.triu_indices(len(one.layers), 1)]
-    found, counts = np.unique(distances, return_counts=True)
-    null = 1 / np.sqrt((one.hidden_size - 1) * counts)
-    return pd.DataFrame({"distance": found, "null_std": null})
-
-
-def _null_between(
-    a: RoleVectors, b: RoleVectors, within_a: npt.NDArray[np.float64], within_b: npt.NDArray[np.float64]
-) -> pd.DataFrame:
-    distances = np.abs(a.layers[:, None] - b.layers[None, :])
-    found = np.unique(distances)
-    variances = [_variance_of_mean(np.nonzero(distances == one), within_a, within_b) for one in found]
-    null = np.sqrt(np.array(variances) / (a.hidden_size - 1))
-    return pd.DataFrame({"distance": found, "null_std": null})
-
-
-def _variance_of_mean(
-    cells: tuple[npt.NDArray[np.intp], ...], within_a: npt.NDArray[np.float64], within_b: npt.NDArray[np.float64]
-) -> float:
-    """Variance of the mean r of these cells over all shared permutations, times n - 1."""
-    rows, columns = cells
-    return float((within_a[np.ix_(rows, rows)] * within_b[np.ix_(columns, columns)]).mean())

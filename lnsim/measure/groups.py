@@ -81,7 +81,7 @@ def by_kinds(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]]) -> pd.DataF
         sets: by name, the keys of the models in it.
 
     Returns:
-        One row a set, choice of pairs (``all pairs``, ``without related``), kinds and role: ``n``, then
+        One row a set, choice of pairs (``all``, ``no related``), kinds and role: ``n``, then
         ``cosine_mean``, ``cosine_std`` (ddof 0), ``cosine_median``, ``cosine_min``, ``cosine_max``; the same of ``r``.
     """
     return _of_sets(frame, sets, ["kinds", "role"])
@@ -90,7 +90,8 @@ def by_kinds(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]]) -> pd.DataF
 def by_layer(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """The statistics of ``by_kinds`` at every layer; ``cosine_mean_plus_std`` is added.
 
-    Of six pairs in which one lies far from five equal ones, mean plus one standard deviation is where the five lie.
+    Where one of four models lies apart, three of the six pairs are low and three are high: mean plus one standard
+    deviation is then where the high ones lie, and the mean is a value that no pair has.
     """
     found = _of_sets(frame, sets, ["kinds", "role", "layer"])
     place = found.columns.get_loc("cosine_std") + 1
@@ -143,7 +144,7 @@ def _of_sets(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]], keys: list[
     parts = []
     for name, models in sets.items():
         inside = frame[frame["a"].isin(list(models)) & frame["b"].isin(list(models))]
-        for choice, rows in (("all pairs", inside), ("without related", inside[inside["group"] != "related"])):
+        for choice, rows in (("all", inside), ("no related", inside[inside["group"] != "related"])):
             found = _statistics(rows, keys)
             found.insert(0, "models", name)
             found.insert(1, "pairs", choice)

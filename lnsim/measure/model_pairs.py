@@ -16,7 +16,16 @@ import pandas as pd
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 
-__all__ = ["PAIR_GROUPS", "ModelPair", "PairRelation", "having_role", "model_pairs", "not_comparable", "with_role"]
+__all__ = [
+    "PAIR_GROUPS",
+    "ModelPair",
+    "PairRelation",
+    "having_role",
+    "model_pairs",
+    "not_comparable",
+    "obstacles_in_words",
+    "with_role",
+]
 
 PAIR_GROUPS = ("related", "disputed", "independent")
 """What a pair of models can be, as far as its relation is on record."""
@@ -45,13 +54,15 @@ class ModelPair:
     Args:
         a: key of the model that comes first in the study.
         b: key of the other.
-        label: the pair as readers see it.
+        label_a: what readers see of the first.
+        label_b: what readers see of the other.
         group: one of PAIR_GROUPS.
     """
 
     a: str
     b: str
-    label: str
+    label_a: str
+    label_b: str
     group: str
 
     def __post_init__(self) -> None:
@@ -60,6 +71,11 @@ class ModelPair:
                 f"Pairing '{self.a}' with '{self.b}': expected two models and a group among {', '.join(PAIR_GROUPS)}, "
                 f"found '{self.group}'."
             )
+
+    @property
+    def label(self) -> str:
+        """The pair as readers see it."""
+        return f"{self.label_a} × {self.label_b}"
 
 
 def model_pairs(
@@ -74,29 +90,43 @@ def model_pairs(
     """
     known = {frozenset((one.a, one.b)): one.group for one in relations}
     return tuple(
-        ModelPair(a, b, f"{labels[a]} × {labels[b]}", known.get(frozenset((a, b)), "independent"))
+        ModelPair(a, b, labels[a], labels[b], known.get(frozenset((a, b)), "independent"))
         for a, b in combinations(models, 2)
     )
 
 
 def with_role(models: Mapping[str, NormVectors], pairs: Sequence[ModelPair], role: str) -> tuple[ModelPair, ...]:
     """The pairs of which both models have this role, in the same number of channels."""
-    return tuple(pair for pair in pairs if _obstacle(models[pair.a], models[pair.b], role) is None)
+    have = having_role(models, role)
+    return tuple(
+        pair
+        for pair in pairs
+        if pair.a in have and pair.b in have and have[pair.a].hidden_size == have[pair.b].hidden_size
+    )
 
 
 def not_comparable(models: Mapping[str, NormVectors], pairs: Sequence[ModelPair], roles: Sequence[str]) -> pd.DataFrame:
-    """The pairs that cannot be compared in a role, with the reason.
+    """The pairs that cannot be compared in a role that at least one of the two has, with the reason.
 
     Returns:
-        Columns ``pair``, ``role`` and ``reason``; no rows where every pair can be compared in every role.
+        Columns ``pair``, ``role`` and ``reason``; no rows where nothing stands in the way.
     """
     rows = [
-        (pair.label, role, reason)
-        for pair in pairs
+        (pair.label, role, _obstacle(models, pair, role))
         for role in roles
-        if (reason := _obstacle(models[pair.a], models[pair.b], role)) is not None
+        for comparable in (with_role(models, pairs, role),)
+        for pair in pairs
+        if pair not in comparable and {pair.a, pair.b} & set(having_role(models, role))
     ]
     return pd.DataFrame(rows, columns=["pair", "role", "reason"])
+
+
+def obstacles_in_words(frame: pd.DataFrame) -> str:
+    """``not_comparable`` as one sentence a reason, each with its pairs; says so where there is none."""
+    if frame.empty:
+        return "Every pair of these models can be compared."
+    pairs = frame.groupby("reason", sort=False)["pair"].unique()
+    return " ".join(f"Not compared, since {reason}: {', '.join(names)}." for reason, names in pairs.items())
 
 
 def having_role(models: Mapping[str, NormVectors], role: str) -> dict[str, RoleVectors]:
@@ -104,10 +134,10 @@ def having_role(models: Mapping[str, NormVectors], role: str) -> dict[str, RoleV
     return {key: vectors[role] for key, vectors in models.items() if role in vectors.roles}
 
 
-def _obstacle(a: NormVectors, b: NormVectors, role: str) -> str | None:
-    """Why two models cannot be compared in a role, or None where they can."""
-    lacking = [vectors.source for vectors in (a, b) if role not in vectors.roles]
-    if lacking:
-        return f"no such norm in {' and '.join(lacking)}"
-    sizes = a[role].hidden_size, b[role].hidden_size
-    return None if sizes[0] == sizes[1] else f"hidden sizes differ: {sizes[0]} and {sizes[1]}"
+def _obstacle(models: Mapping[str, NormVectors], pair: ModelPair, role: str) -> str:
+    """Why two models cannot be compared in a role."""
+    sizes = models[pair.a].hidden_size, models[pair.b].hidden_size
+    if sizes[0] != sizes[1]:
+        return f"their hidden sizes are {sizes[0]} and {sizes[1]}, and no channel of one is a channel of the other"
+    lacking = pair.label_a if role not in models[pair.a].roles else pair.label_b
+    return f"{lacking} has no norm of this role"
