@@ -10,7 +10,7 @@ import numpy as np
 
 from lnsim.measure.rows import Matrix, centre, lengths, scale
 
-__all__ = ["cosine", "pearson", "spearman"]
+__all__ = ["cosine", "pearson", "ranks", "spearman"]
 
 _NEAR_ONE = 0.999
 
@@ -38,7 +38,7 @@ def pearson(a: Matrix, b: Matrix) -> Matrix:
 
 def spearman(a: Matrix, b: Matrix) -> Matrix:
     """Pearson correlations of the ranks within each row."""
-    return pearson(_ranks(a), _ranks(b))
+    return pearson(ranks(a), ranks(b))
 
 
 def _unit(rows: Matrix) -> Matrix:
@@ -49,7 +49,7 @@ def _unit(rows: Matrix) -> Matrix:
     return unit
 
 
-def _ranks(rows: Matrix) -> Matrix:
+def ranks(rows: Matrix) -> Matrix:
     """Ranks from 1 within each row; equal values share the average of their ranks."""
     return np.stack([_ranks_of_row(row) for row in rows])
 

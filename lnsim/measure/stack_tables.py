@@ -6,18 +6,31 @@ model are dependent, and so are the layers of one model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure import alignment
-from lnsim.measure.nulls import centred_unit, holm
-from lnsim.measure.permutation import Orders, channel_orders, matched_null, shared_null_std
+from lnsim.measure.model_pairs import ModelPair
+from lnsim.measure.nulls import NullResult, centred_unit, holm, pvalue
+from lnsim.measure.permutation import shared_null_std
+from lnsim.measure.similarity import ranks
 from lnsim.measure.stacks import StackPair
+from lnsim.measure.turns import turned_nulls
 
-__all__ = ["alignment_table", "cell_table", "diagonal_table", "nearest_table", "offset_table", "statistics_table"]
+__all__ = [
+    "alignment_table",
+    "beside",
+    "cell_table",
+    "diagonal_table",
+    "nearest_table",
+    "offset_table",
+    "statistics_table",
+]
 
 
 def diagonal_table(stacks: Sequence[StackPair]) -> pd.DataFrame:
@@ -25,6 +38,22 @@ def diagonal_table(stacks: Sequence[StackPair]) -> pd.DataFrame:
     return cell_table(stacks, [(layer, layer) for layer in sorted({int(i) for s in stacks for i in s.a.layers})]).drop(
         columns="layer_b"
     ).rename(columns={"layer_a": "layer"})  # fmt: skip
+
+
+def beside(diagonal: pd.DataFrame, role: str, n: int = 10) -> pd.DataFrame:
+    """Pairs side by side in one role: about `n` evenly spaced layers down, (pair, measure) across.
+
+    Args:
+        diagonal: as ``diagonal_table`` gives it.
+        role: which norm.
+        n: rows wanted; every second, third, ... layer is taken so that there are at most this many.
+
+    A layer that a pair does not match has NaN there.
+    """
+    part = diagonal[diagonal["role"] == role]
+    pairs = list(dict.fromkeys(part["pair"]))
+    wide = part.pivot(index="layer", columns="pair", values=["cosine", "r"]).swaplevel(axis=1)
+    return wide.iloc[:: -(-len(wide) // n)][[(pair, measure) for pair in pairs for measure in ("cosine", "r")]]
 
 
 def cell_table(stacks: Sequence[StackPair], cells: Iterable[Sequence[int]]) -> pd.DataFrame:
@@ -73,7 +102,9 @@ def nearest_table(stacks: Sequence[StackPair]) -> pd.DataFrame:
     )
 
 
-def alignment_table(stacks: Sequence[StackPair], n_permutations: int, seed: int) -> pd.DataFrame:
+def alignment_table(
+    stacks: Sequence[StackPair], models: Mapping[str, NormVectors], n_permutations: int, seed: int
+) -> pd.DataFrame:
     """How the layers of each pair align, and what chance would give; one row a pair and role.
 
     Returns:
@@ -85,15 +116,12 @@ def alignment_table(stacks: Sequence[StackPair], n_permutations: int, seed: int)
         matched Spearman correlations, p by the normal approximation with the exact standard deviation). One-sided.
     """
     rows = []
-    orders: dict[int, Orders] = {}
+    nulls = _channel_nulls(stacks, models, n_permutations, seed)
     for stack in stacks:
-        size = stack.a.hidden_size
-        if size not in orders:
-            orders[size] = channel_orders(size, n_permutations, seed)
-        channels = matched_null(*stack.matched, orders[size])
+        channels = nulls[stack.role][stack.label]
         chance = {
             "p_layers": alignment.layer_null(stack.matrices["r"], n_permutations, seed).pvalue,
-            "p_channels": channels.pvalue,
+            "p_channels": pvalue(channels.statistic, channels.null_distribution, "greater").pvalue,
             "null_std": channels.null_std,
             "null_std_exact": shared_null_std(*stack.matched),
         }
@@ -101,6 +129,18 @@ def alignment_table(stacks: Sequence[StackPair], n_permutations: int, seed: int)
     found = pd.DataFrame(rows)
     found.insert(found.columns.get_loc("p_channels") + 1, "p_holm", holm(found["p_channels"].tolist()))
     return found
+
+
+def _channel_nulls(
+    stacks: Sequence[StackPair], models: Mapping[str, NormVectors], n_permutations: int, seed: int
+) -> dict[str, dict[str, NullResult]]:
+    """By role and pair, the mean r of matched layers under permuted channels, one permutation for all layers."""
+    by_role: dict[str, list[ModelPair]] = {}
+    for stack in stacks:
+        names = stack.matrices["r"]
+        pair = ModelPair(*stack.keys, label_a=names.index.name, label_b=names.columns.name, group=stack.group)
+        by_role.setdefault(stack.role, []).append(pair)
+    return {role: turned_nulls(models, pairs, role, n_permutations, seed) for role, pairs in by_role.items()}
 
 
 def _aligned(matrix: pd.DataFrame) -> dict[str, float]:
@@ -119,8 +159,7 @@ def _aligned(matrix: pd.DataFrame) -> dict[str, float]:
 
 
 def _by_ranks(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> dict[str, float]:
-    from scipy import stats
-
-    ranks_a, ranks_b = stats.rankdata(a, axis=1), stats.rankdata(b, axis=1)
+    ranks_a, ranks_b = ranks(a.astype(np.float64)), ranks(b.astype(np.float64))
     mean = float(np.sum(centred_unit(ranks_a) * centred_unit(ranks_b))) / len(a)
-    return {"rank_mean": mean, "p_rank": float(stats.norm.sf(mean / shared_null_std(ranks_a, ranks_b)))}
+    z = mean / shared_null_std(ranks_a, ranks_b)
+    return {"rank_mean": mean, "p_rank": math.erfc(z / math.sqrt(2)) / 2}

@@ -28,6 +28,7 @@ class StackPair:
     """Two models' stacks of one role.
 
     Args:
+        keys: the two models.
         label: how readers see the pair.
         group: ``related``, ``independent`` or ``disputed``.
         role: which norm.
@@ -36,6 +37,7 @@ class StackPair:
         mtp_a: vectors of a's MTP block in this role, or None; mtp_b likewise.
     """
 
+    keys: tuple[str, str]
     label: str
     group: str
     role: str
@@ -112,16 +114,15 @@ def mtp_table(models: Mapping[str, NormVectors], roles: Sequence[str], labels: M
 
     Returns:
         Columns ``model``, ``role``, ``against``, ``n``, ``cosine_min``, ``cosine_max``, ``r_mean``, ``r_largest`` and
-        ``at_layer``. A model without such a block has one row a role, with ``against`` saying so and nothing measured.
+        ``at_layer``. A model without such a block has one row that says so, with nothing measured.
     """
     rows: list[dict[str, Any]] = []
     for key, vectors in models.items():
-        for role in roles:
-            block = vectors.roles.get(f"mtp/{role}")
+        blocks = {role: vectors.roles[f"mtp/{role}"] for role in roles if f"mtp/{role}" in vectors.roles}
+        if not blocks:
+            rows.append({"model": labels[key], "role": "none", "against": "no MTP block", "n": 0})
+        for role, block in blocks.items():
             first = {"model": labels[key], "role": role}
-            if block is None:
-                rows.append({**first, "against": "no MTP block", "n": 0})
-                continue
             rows += [{**first, "against": labels[other], **_against(block, models[other][role])} for other in models]
     columns = ["model", "role", "against", "n", "cosine_min", "cosine_max", "r_mean", "r_largest", "at_layer"]
     return pd.DataFrame(rows).reindex(columns=columns)
@@ -146,7 +147,7 @@ def _stack_pair(
     }
     mtp_a, mtp_b = (models[key].roles.get(f"mtp/{role}") for key in (a, b))
     group = groups[(a, b) if (a, b) in groups else (b, a)]
-    return StackPair(f"{labels[a]} × {labels[b]}", group, role, of_a, of_b, matrices, mtp_a, mtp_b)
+    return StackPair((a, b), f"{labels[a]} × {labels[b]}", group, role, of_a, of_b, matrices, mtp_a, mtp_b)
 
 
 def _names(layers: pd.Index) -> list[str]:

@@ -111,7 +111,7 @@ def nearest_layers(frame: pd.DataFrame, role: str) -> Figure:
         ax.set_title(broken(pair, longest=18), fontsize=10.5, color=colour, pad=5)
         ax.set_xlabel(f"layer of {pair.split(' × ')[1]}", fontsize=10)
         _whole_ticks(ax, here["layer_b"])
-        ax.set_yticks(range(0, end + 1, max(1, round(end / 4))))
+        ax.set_yticks(range(0, end + 1, max(1, round(end / 3))))
     axes[0].set_ylabel("best layer of the first", fontsize=10)
     return figure
 
@@ -176,7 +176,9 @@ def _frame_of_map(ax: Axes, frame: pd.DataFrame) -> None:
     ax.spines["bottom"].set_visible(False)
     for axis, names in ((ax.xaxis, list(frame.columns)), (ax.yaxis, list(frame.index))):
         layers = [place for place, name in enumerate(names) if name.isdigit()]
-        shown = layers[:: max(1, round(len(layers) / 5))] + [p for p, name in enumerate(names) if not name.isdigit()]
+        blocks = [place for place, name in enumerate(names) if name and not name.isdigit()]
+        step = max(1, -(-len(layers) // 3))
+        shown = [place for place in layers[::step] if not blocks or place <= layers[-1] - step / 2] + blocks
         axis.set_ticks(shown, labels=[names[place] for place in shown])
     ax.tick_params(labelsize=9)
     ax.set_xlabel(f"layer of {frame.columns.name}", fontsize=9.5)
@@ -190,6 +192,6 @@ def _frame_of_map(ax: Axes, frame: pd.DataFrame) -> None:
 def _whole_ticks(ax: Axes, values: pd.Series) -> None:
     """Ticks at whole numbers, 0 among them."""
     first, last = int(values.min()), int(values.max())
-    step = max(1, round((last - first) / 5))
+    step = max(1, round((last - first) / 4))
     ax.set_xticks([*range(0, first - 1, -step), *range(step, last + 1, step)])
     ax.tick_params(labelsize=9.5)
