@@ -3,6 +3,13 @@
 Nothing here saves or shows; ``lnsim.render.page`` does.
 """
 
+from lnsim.render.plots.alignment import (
+    alignment_thumbnail,
+    mean_by_offset,
+    nearest_layers,
+    null_of_mean_r,
+    stack_maps,
+)
 from lnsim.render.plots.baseline import (
     baseline_curves,
     baseline_thumbnail,
@@ -11,6 +18,13 @@ from lnsim.render.plots.baseline import (
     null_band,
 )
 from lnsim.render.plots.change import change_by_layer, change_thumbnail
+from lnsim.render.plots.comparison import (
+    comparison_thumbnail,
+    cosine_against_means,
+    kinds_of_comparison,
+    length_directions,
+    metric_strips,
+)
 from lnsim.render.plots.distance import by_distance, distance_thumbnail
 from lnsim.render.plots.groups import groups_thumbnail, kind_strips, pair_curves, pairs_against_null
 from lnsim.render.plots.layers import layer_histograms, norm_by_layer, norm_thumbnail
@@ -21,23 +35,33 @@ from lnsim.render.plots.style import RELATION_COLOURS, ROLE_COLOURS, style
 __all__ = [
     "RELATION_COLOURS",
     "ROLE_COLOURS",
+    "alignment_thumbnail",
     "baseline_curves",
     "baseline_thumbnail",
     "by_distance",
     "change_by_layer",
     "change_thumbnail",
+    "comparison_thumbnail",
     "correlation_maps",
+    "cosine_against_means",
     "cosine_terms",
     "distance_thumbnail",
     "each_layer_as_baseline",
     "groups_thumbnail",
     "kind_strips",
+    "kinds_of_comparison",
     "layer_histograms",
+    "length_directions",
+    "mean_by_offset",
+    "metric_strips",
     "model_matrix",
+    "nearest_layers",
     "norm_by_layer",
     "norm_thumbnail",
     "null_band",
+    "null_of_mean_r",
     "pair_curves",
     "pairs_against_null",
+    "stack_maps",
     "style",
 ]
