@@ -24,7 +24,7 @@ __all__ = ["figure_bytes", "save_animation", "save_figure", "save_table", "write
 
 _NAME = re.compile(r"\d\d_[a-z0-9_]+")
 _DPI = 200
-_GIF_DPI = 100
+_GIF_DPI = 90
 
 
 def write_whole(path: Path, data: bytes) -> Path:
@@ -71,7 +71,7 @@ def save_figure(figure: Figure, folder: Path, name: str, description: str) -> by
     return svg
 
 
-def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: int = 10) -> bytes:
+def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: int = 5) -> bytes:
     """Write an animation as GIF and return its bytes; the same frames give the same bytes.
 
     Args:

@@ -25,11 +25,27 @@ from lnsim.render.plots.comparison import (
     length_directions,
     metric_strips,
 )
+from lnsim.render.plots.depth import (
+    block_norms_by_layer,
+    component_panels,
+    gamma_maps,
+    ridges,
+    rounding_by_layer,
+    statistics_panels,
+)
 from lnsim.render.plots.distance import by_distance, distance_thumbnail
+from lnsim.render.plots.geometry import (
+    channel_bars,
+    cosine_and_r,
+    geometry_thumbnail,
+    mean_removal_moving,
+    mean_removal_panels,
+)
 from lnsim.render.plots.groups import groups_thumbnail, kind_strips, pair_curves, pairs_against_null
 from lnsim.render.plots.layers import layer_histograms, norm_by_layer, norm_thumbnail
 from lnsim.render.plots.maps import correlation_maps
 from lnsim.render.plots.model_matrix import model_matrix
+from lnsim.render.plots.projections import difference_against_ratio, projection_thumbnail, scores_by_group
 from lnsim.render.plots.style import RELATION_COLOURS, ROLE_COLOURS, style
 
 __all__ = [
@@ -38,21 +54,30 @@ __all__ = [
     "alignment_thumbnail",
     "baseline_curves",
     "baseline_thumbnail",
+    "block_norms_by_layer",
     "by_distance",
     "change_by_layer",
     "change_thumbnail",
+    "channel_bars",
     "comparison_thumbnail",
+    "component_panels",
     "correlation_maps",
     "cosine_against_means",
+    "cosine_and_r",
     "cosine_terms",
+    "difference_against_ratio",
     "distance_thumbnail",
     "each_layer_as_baseline",
+    "gamma_maps",
+    "geometry_thumbnail",
     "groups_thumbnail",
     "kind_strips",
     "kinds_of_comparison",
     "layer_histograms",
     "length_directions",
     "mean_by_offset",
+    "mean_removal_moving",
+    "mean_removal_panels",
     "metric_strips",
     "model_matrix",
     "nearest_layers",
@@ -62,6 +87,11 @@ __all__ = [
     "null_of_mean_r",
     "pair_curves",
     "pairs_against_null",
+    "projection_thumbnail",
+    "ridges",
+    "rounding_by_layer",
+    "scores_by_group",
     "stack_maps",
+    "statistics_panels",
     "style",
 ]

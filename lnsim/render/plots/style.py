@@ -15,7 +15,9 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
 from lnsim.render.words import header_text
 
@@ -34,13 +36,17 @@ __all__ = [
     "Moving",
     "broken",
     "end_labels",
+    "line_of",
     "marker_of",
     "new_axes",
     "panels",
+    "placed",
+    "readable",
     "role_colour",
     "style",
     "thumbnail_axes",
     "title_of",
+    "unlaid",
 ]  # fmt: skip
 
 WIDTH = 6.8
@@ -83,6 +89,9 @@ style: dict[Any, Any] = {
     "svg.hashsalt": "lnsim",
 }  # fmt: skip
 """rcParams of every figure; they hold while a figure is drawn and change nothing else."""
+
+_CONTRAST = 4.5
+_LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 
 Parameters = ParamSpec("Parameters")
 Drawn = TypeVar("Drawn")
@@ -138,9 +147,68 @@ def panels(n: int, columns: int = 2, height: float = 3.2, **share: Any) -> tuple
     return figure, every[:n]
 
 
+def placed(
+    figure: Figure, right: float = 0.15, above: float = 0.0, between: float = 0.55, apart: float = 0.62
+) -> Figure:
+    """Panels set by fixed margins, which costs a third of laying out by the size of every text.
+
+    Args:
+        figure: panels as ``panels`` gives them.
+        right: inches kept free at the right, for labels at the ends of lines.
+        above: inches kept free above the titles of the top row.
+        between: inches between two columns.
+        apart: inches between two rows.
+    """
+    width, height = (float(size) for size in figure.get_size_inches())
+    rows, columns = figure.axes[0].get_subplotspec().get_gridspec().get_geometry()  # type: ignore[union-attr]
+    inner = (height - 1.0 - above) / rows, (width - 0.65 - right) / columns
+    unlaid(figure)
+    figure.subplots_adjust(
+        left=0.65 / width,
+        right=1 - right / width,
+        bottom=0.6 / height,
+        top=1 - (0.4 + above) / height,
+        hspace=_gap(inner[0], rows, apart),
+        wspace=_gap(inner[1], columns, between),
+    )
+    return figure
+
+
+def unlaid(figure: Figure) -> Figure:
+    """The figure with its places fixed: nothing moves them when it is saved."""
+    figure.set_layout_engine(PlaceHolderLayoutEngine(adjust_compatible=True, colorbar_gridspec=True))
+    return figure
+
+
+def _gap(share: float, n: int, inches: float) -> float:
+    """A gap of these inches between `n` panels, as a part of a panel's own size, which is how matplotlib wants it."""
+    panel = (share * n - inches * (n - 1)) / n
+    return inches / max(0.1, panel)
+
+
 def role_colour(role: str) -> str:
     """Colour of a role, by its place in the block; towers share it."""
     return ROLE_COLOURS.get(role.rpartition("/")[2], _OTHER_ROLES)
+
+
+def readable(colour: str) -> str:
+    """A colour, darkened where needed, in which text has a contrast of at least 4.5 with white."""
+    shade = np.array(to_rgb(colour))
+    while 1.05 / (_luminance(shade) + 0.05) < _CONTRAST:
+        shade = shade * 0.96
+    red, green, blue = shade.tolist()
+    return to_hex((red, green, blue))
+
+
+def line_of(place: int) -> Any:
+    """Line style of the model at this place, so that a line shows through another that lies on it."""
+    return _LINES[place % len(_LINES)]
+
+
+def _luminance(shade: np.ndarray) -> float:
+    """Relative luminance, as WCAG 2 defines it."""
+    linear = np.where(shade <= 0.04045, shade / 12.92, ((shade + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
 def marker_of(role: str) -> str:
