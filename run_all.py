@@ -29,6 +29,7 @@ from lnsim.render.notebooks import Notebook, list_notebooks, parse_setting, sele
 from lnsim.render.run import plan_study, run_plans  # noqa: E402
 from lnsim.study.catalog import list_studies, load_study  # noqa: E402
 from lnsim.study.vectors import SOURCES, fetch_study  # noqa: E402
+from lnsim.study.weights import fetch_for  # noqa: E402
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
 
     settings = dict(parse_setting(text) for text in options.set)
     if options.source == "hub":
-        fetch(names)
+        fetch(names, {notebook.number for notebook in notebooks})
     plans = [plan_study(name, options.source, notebooks, asked=bool(options.study)) for name in names]
     with tqdm(total=sum(len(plan.notebooks) for plan in plans), unit="notebook", disable=None) as bar:
         runs = run_plans(
@@ -84,15 +85,16 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
     return 0 if all(study_run.succeeded(numbers) for study_run in runs) else 1
 
 
-def fetch(names: list[str]) -> None:
-    """Read the studies' vectors from the Hub; a model that cannot be read is named, the others are kept."""
+def fetch(names: list[str], numbers: set[str]) -> None:
+    """Read what these notebooks need from the Hub; a model that cannot be read is named, the others are kept."""
     from tqdm import tqdm
 
     for name in names:
         study = load_study(name)
         with tqdm(total=len(study.models), desc=name, unit="model", disable=None) as bar:
-            failed = fetch_study(study, each=lambda key: bar.update())
-        for key, reason in failed.items():
+            failed = list(fetch_study(study, each=lambda key: bar.update()).items())
+        failed += fetch_for(study, numbers).items()
+        for key, reason in failed:
             print(f"run_all.py: model '{key}': {reason}", file=sys.stderr)
 
 

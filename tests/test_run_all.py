@@ -117,12 +117,15 @@ def test_the_network_is_asked_only_for_the_source_hub(
     monkeypatch.setattr(
         run_all, "fetch_study", lambda study, each: asked.append(study.name) or {"solar": "It is gated."}
     )
+    monkeypatch.setattr(run_all, "fetch_for", lambda study, numbers: {"glm": f"Fused, for {sorted(numbers)}."})
     ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE}))
     run_all.main(["--study", "small_models"])
     assert asked == []
     run_all.main(["--study", "solar_glm", "--source", "hub"])
     assert asked == ["solar_glm"]
-    assert "model 'solar': It is gated." in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "model 'solar': It is gated." in told
+    assert f"model 'glm': Fused, for {sorted(notebook.number for notebook in NOTEBOOKS)}." in told
 
 
 def test_kernels_import_lnsim_from_here_and_use_this_environment(run_all: ModuleType) -> None:

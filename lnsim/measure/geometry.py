@@ -75,6 +75,8 @@ def pair_curves(
         Columns ``pair``, ``role``, ``layer``, ``cosine``, ``r``, ``expected`` (mean of the cosine over all shuffles of
         the channels), ``expected_std`` (its standard deviation), ``null_std`` (that of r, 1 / sqrt(n - 1)) and ``n``.
     """
+    if not pairs:
+        raise ComparisonError("Comparing pairs at equal layer numbers: no pair has the vectors of both of its models.")
     frames = []
     for a, b in pairs:
         for role in roles:

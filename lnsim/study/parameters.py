@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lnsim.checkpoint.roles import ROLES
+from lnsim.checkpoint.weights import KINDS
 from lnsim.errors import StudyError
 from lnsim.study.fields import wrong
 
@@ -29,8 +30,8 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "04": ("models", "alone", "pairs", "roles", "layers", "n_draws", "n_permutations", "seed"),
         "05": ("derived", "copies", "controls", "roles"),
         "06": ("pairs", "roles", "cells", "n_permutations", "seed"),
-        "07": ("pairs", "roles"),
-        "08": ("models", "layers", "seed"),
+        "07": ("pairs", "roles", "seed"),
+        "08": ("models", "kinds", "layers", "n_permutations", "seed"),
         "09": ("seed",),
         "10": (),
         "11": (),
@@ -102,6 +103,12 @@ def _role_list(key: str, value: Any, models: Collection[str]) -> None:
     _no_repeats(key, value)
 
 
+def _kind_list(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, list) or not value or not all(kind in KINDS for kind in value):
+        raise wrong(key, f"a list of kinds of projection matrices ({', '.join(KINDS)})", value)
+    _no_repeats(key, value)
+
+
 def _layer_list(key: str, value: Any, models: Collection[str]) -> None:
     expected = "a list of ascending layer numbers from 0, none twice"
     if not isinstance(value, list) or not value or not all(_is_whole(item) for item in value):
@@ -162,6 +169,7 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "copies": _pair_list,
         "controls": _pair_list,
         "roles": _role_list,
+        "kinds": _kind_list,
         "layers": _layer_list,
         "distances": _layer_list,
         "cells": _cell_list,

@@ -6,7 +6,7 @@ extract like any other, written by ``fetch_weights`` and not kept in the repo.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +19,9 @@ from lnsim.checkpoint.weights import WeightMatrix, find_weights
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.paths import project_root
 from lnsim.study.values import Model, Study
+from lnsim.study.vectors import source_kind
 
-__all__ = ["StudyWeights", "fetch_weights", "study_weights", "weights_path"]
+__all__ = ["StudyWeights", "fetch_for", "fetch_weights", "study_weights", "weights_path"]
 
 _ROWS_AT_A_TIME = 512
 
@@ -56,7 +57,8 @@ def study_weights(
 ) -> StudyWeights:
     """The projection matrices of some models of a study, without any network.
 
-    ``auto`` means stored matrices where any are there, else the study's replica, which is made when first asked for.
+    ``auto`` means what it means for the study's vectors, so that real and synthetic numbers are never mixed. A replica
+    is made when first asked for.
 
     Args:
         study: as read from its file.
@@ -70,7 +72,7 @@ def study_weights(
         StoreError: when a replica cannot be made or written.
     """
     models = [study.model(key) for key in keys]
-    kind = _kind(study, source, models)
+    kind = source_kind(study, source)
     paths = _replica_paths(study) if kind == "replica" else {}
     opened: dict[str, Checkpoint] = {}
     matrices: dict[str, Mapping[tuple[str, int], WeightMatrix]] = {}
@@ -107,8 +109,6 @@ def fetch_weights(
     Raises:
         StudyError: when the study's file does not allow the source ``hub``, or has no such model.
     """
-    from lnsim.study.vectors import source_kind
-
     source_kind(study, "hub")
     failed: dict[str, str] = {}
     for model in [study.model(key) for key in keys]:
@@ -120,12 +120,19 @@ def fetch_weights(
     return failed
 
 
-def _kind(study: Study, source: str, models: Sequence[Model]) -> str:
-    from lnsim.study.vectors import source_kind
+def fetch_for(study: Study, numbers: Collection[str], each: Callable[[str], None] = lambda key: None) -> dict[str, str]:
+    """Read from the Hub the projection matrices that these notebooks ask for; arguments as ``fetch_weights``.
 
-    stored = any(weights_path(study.name, model.key).is_file() for model in models)
-    replica = source == "auto" and not stored and "replica" in study.sources
-    return "replica" if replica else source_kind(study, source)
+    Args:
+        study: as read from its file.
+        numbers: notebook numbers; one that the study does not run, or that asks for no matrices, needs nothing.
+        each: called with a model's key when it was read.
+    """
+    failed: dict[str, str] = {}
+    for number, given in study.experiments.items():
+        if number in numbers and "kinds" in given:
+            failed |= fetch_weights(study, given["models"], given["kinds"], given["layers"], each)
+    return failed
 
 
 def _open(study: Study, model: Model, kind: str, replica: Mapping[str, Path]) -> Checkpoint:
