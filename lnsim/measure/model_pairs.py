@@ -136,7 +136,7 @@ def having_role(models: Mapping[str, NormVectors], role: str) -> dict[str, RoleV
 
 def _obstacle(models: Mapping[str, NormVectors], pair: ModelPair, role: str) -> str:
     """Why two models cannot be compared in a role."""
-    sizes = models[pair.a].hidden_size, models[pair.b].hidden_size
+    sizes = sorted((models[pair.a].hidden_size, models[pair.b].hidden_size))
     if sizes[0] != sizes[1]:
         return f"their hidden sizes are {sizes[0]} and {sizes[1]}, and no channel of one is a channel of the other"
     lacking = pair.label_a if role not in models[pair.a].roles else pair.label_b

@@ -64,8 +64,10 @@ def table(
 
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
-    if isinstance(frame.index, pd.RangeIndex) and frame.shape[1] > 1 and not transpose:
-        # Row numbers say nothing; the first column names the rows.
+    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
+    if numbered and frame.shape[1] > 1 and not transpose:
+        # Row numbers say nothing; the first column names the rows. Evenly spaced layers, which pandas keeps as a range
+        # too, have a name.
         frame = frame.set_index(frame.columns[0])
     texts = _texts(frame, formats)
     texts = texts.rename(columns=dict(labels))
