@@ -88,6 +88,12 @@ def test_row_numbers_give_way_to_the_first_column() -> None:
     assert texts == ["model", "n", "a", "1", "b", "2"]
 
 
+def test_evenly_spaced_layers_are_a_name_and_stay() -> None:
+    frame = pd.DataFrame({"layer": [5, 10, 15], "a": [1.0, 2.0, 3.0], "b": 0.5}).set_index("layer")
+    frame.index = pd.RangeIndex(5, 20, 5, name="layer")
+    assert Cells(written(frame)).texts[:5] == ["layer", "a", "b", "5", "1.000"]
+
+
 def test_a_model_name_cannot_bring_in_an_element() -> None:
     html = written(pd.DataFrame({"<b>x": ["<script>"]}, index=["<img src=x>"]))
     assert "<script" not in html

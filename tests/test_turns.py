@@ -1,0 +1,76 @@
+"""Tests of the null by turns: the same as single permutations, exact on small groups, and the real models' values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_vectors import LABELS, drawn, made
+
+import lnsim
+from lnsim.errors import ComparisonError
+from lnsim.measure.model_pairs import model_pairs
+from lnsim.measure.permutation import permutation_test, shared_null_std
+from lnsim.measure.turns import mean_r_tests, turned_nulls
+
+ROLE = "pre_mlp"
+
+
+def test_the_statistic_and_the_spread_are_those_of_the_permutation_test() -> None:
+    models = {"a": drawn(0), "b": drawn(1)}
+    null = turned_nulls(models, model_pairs(models, [], LABELS), ROLE, 6000, seed=1)["A × B"]
+    a, b = models["a"][ROLE].scale, models["b"][ROLE].scale
+    single = permutation_test(a, b, 4000, seed=2, alternative="two-sided")
+    assert null.statistic == pytest.approx(single.statistic, abs=1e-12)
+    assert null.null_std == pytest.approx(shared_null_std(a, b), rel=0.05)
+    assert null.pvalue == pytest.approx(single.pvalue, abs=0.03)
+    assert abs(null.null_mean) < 0.005
+
+
+def test_the_turns_of_one_order_are_the_permutations_they_claim_to_be() -> None:
+    models = {"a": drawn(0, layers=[0, 1], size=7), "b": drawn(1, layers=[0, 1], size=7)}
+    null = turned_nulls(models, model_pairs(models, [], LABELS), ROLE, 6, seed=4)["A × B"]
+    order = np.random.default_rng([4, 7]).permutation(7)
+    a, b = (models[key][ROLE].scale.astype(float)[:, order] for key in "ab")
+    expected = [
+        np.mean([np.corrcoef(a[row], np.roll(b[row], -turn))[0, 1] for row in range(2)]) for turn in range(1, 7)
+    ]
+    assert null.null_distribution == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_common_pattern_gets_the_smallest_p_and_matching_is_by_number() -> None:
+    a = drawn(0, layers=[0, 1, 2, 3])
+    models = {"a": a, "b": made(a[ROLE].scale[[1, 3]] * 2, [1, 3]), "c": made(a[ROLE].scale[[1, 3]], [0, 2])}
+    found = mean_r_tests(models, model_pairs(models, [], LABELS)[:2], [ROLE], 99, 0).set_index("pair")
+    assert found.loc["A × B", "r_mean"] == pytest.approx(1.0)
+    assert (found.loc["A × B", "pvalue"], found.loc["A × B", "p_holm"]) == (0.01, 0.02)
+    assert abs(found.loc["A × C", "r_mean"]) < 0.5
+
+
+def test_pairs_of_other_hidden_sizes_do_not_change_a_result() -> None:
+    models = {"a": drawn(0), "b": drawn(1), "c": drawn(2, size=32), "d": drawn(3, size=32)}
+    pairs = model_pairs(models, [], LABELS)
+    alone = turned_nulls(models, pairs[:1], ROLE, 50, 0)["A × B"]
+    both = turned_nulls(models, (pairs[0], pairs[-1]), ROLE, 50, 0)
+    assert (both["A × B"].null_distribution == alone.null_distribution).all()
+    assert len(both["C × D"].null_distribution) == 50
+
+
+def test_nothing_to_permute_is_an_error() -> None:
+    models = {"a": drawn(0, layers=[0, 1]), "b": drawn(1, layers=[2, 3])}
+    pairs = model_pairs(models, [], LABELS)
+    with pytest.raises(ComparisonError, match="Matching the layers of A × B: they have no layer number in common"):
+        turned_nulls(models, pairs, ROLE, 9, 0)
+    with pytest.raises(ComparisonError, match="Turning channels 0 times: expected at least 1 permutation"):
+        turned_nulls(models, pairs, ROLE, 0, 0)
+
+
+def test_real_strangers_lie_inside_their_null_and_relatives_outside() -> None:
+    names = {"a": "all-minilm-l6-v2", "b": "multilingual-e5-small", "c": "paraphrase-minilm-l3-v2"}
+    models = {key: lnsim.load(name) for key, name in names.items()}
+    found = mean_r_tests(models, model_pairs(models, [], LABELS), ["post_attention", "post_mlp"], 9999, 0)
+    found = found.set_index(["pair", "role"])
+    assert found.loc[("A × B", "post_attention"), "r_mean"] == pytest.approx(0.005, abs=5e-4)
+    assert found.loc[("A × B", "post_attention"), "pvalue"] == pytest.approx(0.90, abs=0.03)
+    assert found.loc[("A × B", "post_mlp"), "pvalue"] == pytest.approx(0.54, abs=0.03)
+    assert found.loc[("A × C", "post_attention"), "r_mean"] == pytest.approx(0.436, abs=5e-4)
+    assert found.loc[("A × C", "post_mlp"), "pvalue"] == 0.0001
