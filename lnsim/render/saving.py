@@ -25,6 +25,8 @@ __all__ = ["figure_bytes", "save_animation", "save_figure", "save_table", "write
 _NAME = re.compile(r"\d\d_[a-z0-9_]+")
 _DPI = 200
 _GIF_DPI = 90
+_NO_LAYOUT = {"figure.constrained_layout.use": False}
+"""While a figure is saved: with an engine that is set but idle, matplotlib would draw everything twice."""
 
 
 def write_whole(path: Path, data: bytes) -> Path:
@@ -46,7 +48,7 @@ def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
     metadata |= {"Date": None} if kind == "svg" else {"Software": None}
     buffer = io.BytesIO()
     # Fonts are chosen when a figure is drawn, that is here.
-    with mpl.rc_context(style):
+    with mpl.rc_context({**style, **_NO_LAYOUT}):
         _lay_out(figure)
         figure.savefig(buffer, format=kind, dpi=_DPI, metadata=metadata)
     return buffer.getvalue()
@@ -71,7 +73,7 @@ def save_figure(figure: Figure, folder: Path, name: str, description: str) -> by
     return svg
 
 
-def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: int = 5) -> bytes:
+def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: int = 4) -> bytes:
     """Write an animation as GIF and return its bytes; the same frames give the same bytes.
 
     Args:
@@ -87,7 +89,8 @@ def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: i
 
     _check(name)
     writer = PillowWriter(fps=frames_per_second)
-    with tempfile.TemporaryDirectory() as scratch, mpl.rc_context(style):
+    with tempfile.TemporaryDirectory() as scratch, mpl.rc_context({**style, **_NO_LAYOUT}):
+        _lay_out(moving.figure)
         part = Path(scratch) / f"{name}.gif"
         with writer.saving(moving.figure, str(part), dpi=_GIF_DPI):
             for frame in range(moving.n_frames):
@@ -118,7 +121,7 @@ def _lay_out(figure: Figure) -> None:
     passes = 2 if any(ax.get_aspect() != "auto" for ax in figure.axes) else 1
     for _ in range(passes):
         engine.execute(figure)
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)
 
 
 def _check(name: str) -> None:

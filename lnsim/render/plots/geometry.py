@@ -38,7 +38,7 @@ __all__ = ["channel_bars", "cosine_and_r", "geometry_thumbnail", "mean_removal_m
 _LOOK = {"elev": 20, "azim": 18}
 _REACH = 1.1
 _ENLARGED = 3.0
-_HOLD = 3
+_HOLD = 1
 """Frames for which the first and the last picture of the animation stand still."""
 
 
