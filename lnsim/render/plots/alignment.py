@@ -138,6 +138,7 @@ def null_of_mean_r(frame: pd.DataFrame) -> Figure:
             ax.plot(x, -place, marker=marker, color=colour, markersize=5.5)
         ax.axvline(0, color=LABEL, linewidth=0.7)
         ax.set_xlim((-0.06 - reach / 4, 1.04) if limit is None else (-reach, reach))
+        ax.set_xticks([0, 0.5, 1] if limit is None else [-_round_down(reach / 2), 0, _round_down(reach / 2)])
         ax.grid(visible=False, axis="y")
         ax.tick_params(axis="x", labelsize=9.5)
     axes[0].set_title("Mean r", fontsize=11.5)
@@ -160,6 +161,12 @@ def alignment_thumbnail(frame: pd.DataFrame, role: str) -> Axes:
     ax.set_yticks([0, 1])
     ax.set_title("r by offset", fontsize=10.5, weight="normal", pad=4)
     return ax
+
+
+def _round_down(value: float) -> float:
+    """One digit, towards zero: 0.0234 gives 0.02."""
+    unit = 10.0 ** np.floor(np.log10(value))
+    return float(np.floor(value / unit) * unit)
 
 
 def _scale(frames: Sequence[pd.DataFrame], measure: str) -> tuple[float, float, Colormap]:
