@@ -70,11 +70,18 @@ def test_groups_stand_beside_each_other_and_an_empty_one_counts_zero(measured: p
 
 
 def test_a_contrast_has_only_distances_that_both_sides_have(measured: pd.DataFrame) -> None:
-    found = distance.contrast(measured)
-    assert found["distance"].tolist() == [1, 2, 3]
+    found = distance.contrast(measured).set_index(["group", "distance"])
+    assert [one for group, one in found.index if group == "independent"] == [1, 2, 3]
+    assert [one for group, one in found.index if group == "within"] == [1, 2, 3]
     strangers = measured[(measured["group"] == "independent") & (measured["distance"] == 2)]
-    assert found["r_other"].iloc[1] == pytest.approx(strangers["r"].mean())
-    assert distance.contrast(measured, "disputed").empty
+    assert found.loc[("independent", 2), "r"] == pytest.approx(strangers["r"].mean())
+    assert found.loc[("independent", 2), "n"] == len(strangers)
+
+
+def test_a_contrast_without_such_a_pair_keeps_the_models_alone(measured: pd.DataFrame) -> None:
+    found = distance.contrast(measured, "disputed")
+    assert found["group"].unique().tolist() == ["within"]
+    assert found["distance"].tolist() == [1, 2, 3]
 
 
 def test_steps_go_from_the_shallower_layer_to_the_deeper(measured: pd.DataFrame) -> None:

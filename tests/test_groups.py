@@ -80,6 +80,15 @@ def test_a_pair_has_its_layer_and_its_means(compared: pd.DataFrame) -> None:
     assert found.loc["B × C", "r_mean"] == pytest.approx(one["r"].mean())
 
 
+def test_pairs_stand_side_by_side_and_one_that_was_not_measured_is_left_out(compared: pd.DataFrame) -> None:
+    found = groups.pairs_beside(compared, ["A × D", "X × Y", "B × C"], [0, 1, 9])
+    assert list(dict.fromkeys(found.columns.get_level_values(0))) == ["A × D", "B × C"]
+    assert found.index.tolist() == [0, 1]
+    assert np.isnan(found.loc[1, ("A × D", "r")])
+    one = compared[(compared["pair"] == "B × C") & (compared["layer"] == 1)]
+    assert found.loc[1, ("B × C", "cosine")] == one["cosine"].iloc[0]
+
+
 def test_the_matrix_is_symmetric_and_leaves_gaps(compared: pd.DataFrame) -> None:
     found = groups.model_matrix(groups.at_layer(compared, 1), "r", {key: LABELS[key] for key in "abcd"})
     assert found.loc["A", "B"] == found.loc["B", "A"]

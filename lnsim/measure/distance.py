@@ -108,20 +108,20 @@ def beside(frame: pd.DataFrame, distances: Sequence[int]) -> pd.DataFrame:
 
 
 def contrast(frame: pd.DataFrame, group: str = "independent") -> pd.DataFrame:
-    """Layers of one model beside layers of two models of one group, at every distance and role that both have.
+    """Layers of one model beside layers of two models of one group, at every role and distance that both have.
+
+    Args:
+        frame: as ``layer_pairs`` gives it.
+        group: of the pairs of models; where none is of this group, all rows of ``within`` stay alone.
 
     Returns:
-        One row a role and distance: ``n_within``, ``n_other``, ``cosine_within``, ``cosine_other``, ``r_within`` and
-        ``r_other``, means over all pairs of layers; no rows where no pair of models is of this group.
+        One row a group, role and distance: columns ``group``, ``role``, ``distance``, ``n``, ``cosine``, ``r``, means
+        over all pairs of layers.
     """
-    sides = {}
-    for side, wanted in (("within", "within"), ("other", group)):
-        groups = frame[frame["group"] == wanted].groupby(["role", "distance"])
-        found = groups.agg(n=("r", "size"), cosine=("cosine", "mean"), r=("r", "mean"))
-        sides[side] = found.add_suffix(f"_{side}")
-    both = sides["within"].join(sides["other"], how="inner").reset_index()
-    order = ["role", "distance", "n_within", "n_other", "cosine_within", "cosine_other", "r_within", "r_other"]
-    return both[order]
+    some = frame[frame["group"].isin(["within", group])].groupby(["group", "role", "distance"])
+    found = some.agg(n=("r", "size"), cosine=("cosine", "mean"), r=("r", "mean")).reset_index()
+    sides = found.groupby(["role", "distance"])["group"].transform("size")
+    return found[sides == found["group"].nunique()].reset_index(drop=True)
 
 
 def steps(frame: pd.DataFrame, role: str, layers: Sequence[int]) -> pd.DataFrame:

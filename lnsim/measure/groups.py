@@ -16,7 +16,16 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.matched import MatchedRows
 from lnsim.measure.model_pairs import ModelPair, having_role, with_role
 
-__all__ = ["at_layer", "by_kinds", "by_layer", "model_matrix", "over_layers", "pairs_by_layer", "pairs_summed"]
+__all__ = [
+    "at_layer",
+    "by_kinds",
+    "by_layer",
+    "model_matrix",
+    "over_layers",
+    "pairs_beside",
+    "pairs_by_layer",
+    "pairs_summed",
+]
 
 
 def pairs_by_layer(
@@ -109,6 +118,19 @@ def over_layers(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]], layers: 
     listed = frame[frame["layer"].isin(list(layers))]
     parts = [_together(part, sets, which) for which, part in (("listed", listed), ("every common", _common(frame)))]
     return pd.concat(parts, ignore_index=True)
+
+
+def pairs_beside(frame: pd.DataFrame, pairs: Sequence[str], layers: Sequence[int]) -> pd.DataFrame:
+    """Some pairs side by side: one row a layer, columns (pair, ``cosine`` or ``r``).
+
+    Args:
+        frame: rows of ``pairs_by_layer``, of one role.
+        pairs: labels; a pair that was not measured is left out.
+        layers: those wanted; NaN where a pair lacks one that another has.
+    """
+    some = frame[frame["pair"].isin(list(pairs)) & frame["layer"].isin(list(layers))]
+    wide = some.pivot(index="layer", columns="pair", values=["cosine", "r"]).swaplevel(axis=1)
+    return wide[[(pair, value) for pair in pairs if pair in set(some["pair"]) for value in ("cosine", "r")]]
 
 
 def model_matrix(frame: pd.DataFrame, value: str, labels: Mapping[str, str]) -> pd.DataFrame:
