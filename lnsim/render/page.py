@@ -203,7 +203,7 @@ class Page:
         """
         self._stamp(drawn.figure)
         gif = save_animation(drawn, self._folder("figures"), f"{self.number}_{name}")
-        label = f"Figure {self._count('figure', name)}."
+        label = self._marked(f"Figure {self._count('figure', name)}.")
         _show({"text/html": markup.animation(gif, self._marked(alt), label, claim, caption)})
         _close(drawn.figure)
 

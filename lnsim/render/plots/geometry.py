@@ -60,7 +60,7 @@ def mean_removal_panels(frame: pd.DataFrame) -> Figure:
         _draw_space(ax, now.assign(**{axis: times * now[axis] for axis in "xyz"}))
         first = now.iloc[0]
         words = f"{name} {rounded(first['cosine'])}, {first['angle']:.1f}°"
-        figure.text(0.5 * place + 0.02, 0.97, words, fontsize=12, weight="bold", va="top")
+        figure.text(0.48 * place + 0.02, 0.97, words, fontsize=11.5, weight="bold", va="top")
         if times > 1:
             figure.text(0.98, 0.03, f"vectors enlarged {times:g} times", ha="right", fontsize=10.5, color=LABEL)
     return figure
