@@ -44,10 +44,10 @@ def test_a_pair_has_the_layers_that_both_have_and_kinds_in_one_order(compared: p
 
 
 def test_groups_count_pairs_with_and_without_the_related(compared: pd.DataFrame) -> None:
-    found = groups.by_kinds(groups.at_layer(compared, 0), SETS).set_index(["models", "pairs", "kinds"])
-    assert found.loc[("all", "all", "MoE × dense"), "n"] == 4
-    assert ("all", "no related", "dense × dense") not in found.index
-    row = found.loc[("three", "all", "MoE × dense")]
+    found = groups.by_kinds(groups.at_layer(compared, 0), SETS).set_index(["models", "related", "kinds"])
+    assert found.loc[("all", "in", "MoE × dense"), "n"] == 4
+    assert ("all", "out", "dense × dense") not in found.index
+    row = found.loc[("three", "in", "MoE × dense")]
     some = compared[(compared["layer"] == 0) & compared["pair"].isin(["A × B", "A × C"])]
     assert row["cosine_mean"] == pytest.approx(some["cosine"].mean())
     assert row["cosine_std"] == pytest.approx(some["cosine"].std(ddof=0))
@@ -63,12 +63,12 @@ def test_a_layer_that_no_pair_has_is_an_error(compared: pd.DataFrame) -> None:
 
 
 def test_means_over_layers_rest_on_the_same_pairs_at_each(compared: pd.DataFrame) -> None:
-    found = groups.over_layers(compared, SETS, [0, 3]).set_index(["which_layers", "models", "pairs", "kinds"])
-    every = found.loc[("every common", "all", "all", "MoE × dense")]
+    found = groups.over_layers(compared, SETS, [0, 3]).set_index(["which_layers", "models", "related", "kinds"])
+    every = found.loc[("every common", "all", "in", "MoE × dense")]
     assert (every["layers"], every["n"]) == (2, 8)  # layers 0 and 2: D lacks layer 1, C ends at 2
-    assert found.loc[("listed", "all", "all", "MoE × MoE"), "n"] == 2
-    by_layer = groups.by_layer(compared, SETS).set_index(["models", "pairs", "kinds", "layer"])
-    means = [by_layer.loc[("all", "all", "MoE × dense", layer), "cosine_mean"] for layer in (0, 2)]
+    assert found.loc[("listed", "all", "in", "MoE × MoE"), "n"] == 2
+    by_layer = groups.by_layer(compared, SETS).set_index(["models", "related", "kinds", "layer"])
+    means = [by_layer.loc[("all", "in", "MoE × dense", layer), "cosine_mean"] for layer in (0, 2)]
     assert every["layer_means_std"] == pytest.approx(np.std(means))
 
 
@@ -152,18 +152,18 @@ def published() -> pd.DataFrame:
 
 def test_the_replica_gives_the_published_groups_and_the_counts_that_were_announced(published: pd.DataFrame) -> None:
     sets = load_study("solar_glm").experiments["03"]["sets"]
-    found = groups.by_kinds(groups.at_layer(published, 10), sets).set_index(["models", "pairs", "kinds"])
+    found = groups.by_kinds(groups.at_layer(published, 10), sets).set_index(["models", "related", "kinds"])
     for kinds, mean, std, n in (
         ("MoE × MoE", 0.9639, 0.0187, 6),
         ("MoE × dense", 0.9722, 0.0178, 16),
         ("dense × dense", 0.9738, 0.0183, 6),
     ):
-        row = found.loc[("published", "all", kinds)]
+        row = found.loc[("published", "in", kinds)]
         assert row["n"] == n
         assert (row["cosine_mean"], row["cosine_std"]) == pytest.approx((mean, std), abs=2e-4)
-    assert found.loc[("announced", "all", "MoE × dense"), "n"] == 20
-    assert found.loc[("announced", "all", "dense × dense"), "n"] == 10
-    assert found.loc[("announced", "no related", "dense × dense"), "n"] == 9
+    assert found.loc[("announced", "in", "MoE × dense"), "n"] == 20
+    assert found.loc[("announced", "in", "dense × dense"), "n"] == 10
+    assert found.loc[("announced", "out", "dense × dense"), "n"] == 9
 
 
 def test_the_replica_gives_the_published_pairs_and_layers(published: pd.DataFrame) -> None:
@@ -171,17 +171,17 @@ def test_the_replica_gives_the_published_pairs_and_layers(published: pd.DataFram
     here = groups.at_layer(published, 10).set_index("pair")["cosine"]
     pairs = {"Solar × GLM-4.5-Air": 0.9811, "Solar × Mixtral-8x7B": 0.9408, "Phi-3.5-MoE × Mixtral-8x7B": 0.9465}
     assert {pair: here[pair] for pair in pairs} == pytest.approx(pairs, abs=2e-4)
-    by_layer = groups.by_layer(published, sets).set_index(["models", "pairs", "kinds", "layer"])
+    by_layer = groups.by_layer(published, sets).set_index(["models", "related", "kinds", "layer"])
     rows = {5: (0.9432, 0.0063), 15: (0.9800, 0.0097), 20: (0.9897, 0.0022), 25: (0.9889, 0.0039), 30: (0.9710, 0.0195)}
     for layer, (mean, std) in rows.items():
-        row = by_layer.loc[("published", "all", "MoE × MoE", layer)]
+        row = by_layer.loc[("published", "in", "MoE × MoE", layer)]
         assert (row["cosine_mean"], row["cosine_std"]) == pytest.approx((mean, std), abs=2e-4)
     over = groups.over_layers(published, sets, [5, 10, 15, 20, 25, 30]).set_index(
-        ["which_layers", "models", "pairs", "kinds"]
+        ["which_layers", "models", "related", "kinds"]
     )
-    row = over.loc[("listed", "published", "all", "MoE × MoE")]
+    row = over.loc[("listed", "published", "in", "MoE × MoE")]
     assert (row["n"], row["layers"]) == (36, 6)
     assert (row["cosine_mean"], row["cosine_std"], row["layer_means_std"]) == pytest.approx(
         (0.9728, 0.0202, 0.0161), abs=2e-4
     )
-    assert over.loc[("every common", "published", "all", "MoE × MoE"), "layers"] == 32
+    assert over.loc[("every common", "published", "in", "MoE × MoE"), "layers"] == 32

@@ -90,7 +90,7 @@ def by_kinds(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]]) -> pd.DataF
         sets: by name, the keys of the models in it.
 
     Returns:
-        One row a set, choice of pairs (``all``, ``no related``), kinds and role: ``n``, then
+        One row a set, kinds and role, with the ``related`` pairs ``in`` and ``out``: ``n``, then
         ``cosine_mean``, ``cosine_std`` (ddof 0), ``cosine_median``, ``cosine_min``, ``cosine_max``; the same of ``r``.
     """
     return _of_sets(frame, sets, ["kinds", "role"])
@@ -112,7 +112,7 @@ def over_layers(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]], layers: 
     """All pairs and layers together: once the layers listed, once every layer that all pairs of the set have.
 
     Returns:
-        One row a choice of layers, set, choice of pairs, kinds and role, with the columns of ``by_kinds``, ``layers``
+        One row a choice of layers, set, related pairs in or out, kinds and role: the columns of ``by_kinds``, ``layers``
         (their number) and ``layer_means_std``: the standard deviation (ddof 0) of the means of the layers.
     """
     listed = frame[frame["layer"].isin(list(layers))]
@@ -166,10 +166,10 @@ def _of_sets(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]], keys: list[
     parts = []
     for name, models in sets.items():
         inside = frame[frame["a"].isin(list(models)) & frame["b"].isin(list(models))]
-        for choice, rows in (("all", inside), ("no related", inside[inside["group"] != "related"])):
+        for choice, rows in (("in", inside), ("out", inside[inside["group"] != "related"])):
             found = _statistics(rows, keys)
             found.insert(0, "models", name)
-            found.insert(1, "pairs", choice)
+            found.insert(1, "related", choice)
             parts.append(found)
     return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
@@ -192,7 +192,7 @@ def _common(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _together(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]], which: str) -> pd.DataFrame:
-    keys = ["models", "pairs", "kinds", "role"]
+    keys = ["models", "related", "kinds", "role"]
     found = _of_sets(frame, sets, ["kinds", "role"]).set_index(keys)
     layers = by_layer(frame, sets).groupby(keys, sort=False)
     found.insert(1, "layers", layers.size())
