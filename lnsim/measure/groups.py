@@ -112,7 +112,7 @@ def over_layers(frame: pd.DataFrame, sets: Mapping[str, Sequence[str]], layers: 
     """All pairs and layers together: once the layers listed, once every layer that all pairs of the set have.
 
     Returns:
-        One row a choice of layers, set, related pairs in or out, kinds and role: the columns of ``by_kinds``, ``layers``
+        One row a choice of layers, set, related pairs in or out, kinds and role: columns of ``by_kinds``, ``layers``
         (their number) and ``layer_means_std``: the standard deviation (ddof 0) of the means of the layers.
     """
     listed = frame[frame["layer"].isin(list(layers))]
