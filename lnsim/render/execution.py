@@ -22,6 +22,11 @@ __all__ = ["execute"]
 
 _INJECTED = "injected-parameters"
 _LONGEST_MESSAGE = 400
+_CONFIG = {
+    "KernelManager": {"transport_encryption": "auto"},
+    # A kernel is interrupted when it is shut down, and would complain on stderr; what fails in a cell is told anyhow.
+    "NotebookClient": {"extra_arguments": ["--log-level=50"]},
+}
 
 
 @dataclass(slots=True)
@@ -101,7 +106,7 @@ def _papermill(
         request_save_on_cell_execute=False,
         on_cell_execute=reached,
         resources={"metadata": {"path": str(root)}},
-        config=Config({"KernelManager": {"transport_encryption": "auto"}}),
+        config=Config(_CONFIG),
     )
 
 
