@@ -81,10 +81,17 @@ class Fault:
 class HubStandIn:
     """Two servers and what they hold; use it as a context."""
 
-    def __init__(self, latency: float = 0.0, offers_one_call: bool = True, signature_uses: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        latency: float = 0.0,
+        offers_one_call: bool = True,
+        signature_uses: int = 1_000_000,
+        tells_sizes: bool = True,
+    ) -> None:
         self.latency = latency
         self.offers_one_call = offers_one_call
         self.signature_uses = signature_uses
+        self.tells_sizes = tells_sizes
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
         self._requests: list[Request] = []
@@ -200,7 +207,8 @@ class HubStandIn:
         if commit is None:
             return
         repo = self.repos[repo_id]
-        siblings = [{"rfilename": name} for name in repo.files[commit]]
+        told = self.tells_sizes and "blobs=true" in handler.path
+        siblings = [{"rfilename": n, **({"size": f.size} if told else {})} for n, f in repo.files[commit].items()]
         handler.send_json(
             {"id": repo_id, "sha": commit, "gated": "auto" if repo.gated else False, "siblings": siblings}
         )

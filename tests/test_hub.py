@@ -70,17 +70,29 @@ def test_all_headers_come_in_one_call_where_the_hub_offers_it(make_hub: Callable
     hub = make_hub()
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
     found = lnsim.extract("a/b")
-    # commit twice, config, all headers, 4 redirects, one read in each shard that holds norms
+    # commit twice, config, all headers; a redirect and a read for each shard that holds norms
     shards_with_norms = set(hub.paths("cdn"))
-    assert found.requests == 8 + len(shards_with_norms)
+    assert found.requests == 4 + 2 * len(shards_with_norms)
     assert not any(request.range == "bytes=0-99999" for request in hub.requests)
 
 
-def test_without_that_call_each_header_is_read_by_range(make_hub: Callable[..., HubStandIn]) -> None:
+def test_where_the_listing_tells_no_sizes_the_redirect_does(make_hub: Callable[..., HubStandIn]) -> None:
+    hub = make_hub(tells_sizes=False)
+    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
+    assert same_bits(lnsim.extract("a/b"))
+    assert not any(request.range == "bytes=0-99999" for request in hub.requests)
+
+
+def test_without_that_call_each_header_is_read_by_range_in_a_window_learnt_from_the_first(
+    make_hub: Callable[..., HubStandIn],
+) -> None:
     hub = make_hub(offers_one_call=False)
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
     assert same_bits(lnsim.extract("a/b"))
-    assert sum(request.range == "bytes=0-99999" for request in hub.requests) == 4
+    windows = [int(r.range.split("-")[1]) for r in hub.requests if r.origin == "cdn" and r.range.startswith("bytes=0-")]
+    assert windows[0] == 99_999
+    assert len(windows) == 4
+    assert all(5_000 > window > 4_096 for window in windows[1:])
 
 
 def test_when_main_moves_meanwhile_the_pinned_commit_is_read_all_the_same(hub: HubStandIn) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -23,7 +24,7 @@ from lnsim.checkpoint.header import Header
 from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME, Layout, check_index, find_layout, parse_index
 from lnsim.checkpoint.local import LocalCheckpoint, open_local
 from lnsim.checkpoint.ranges import Read, part_range, plan_reads, slice_reads
-from lnsim.checkpoint.remote_shard import RemoteShard
+from lnsim.checkpoint.remote_shard import FIRST_WINDOW, RemoteShard
 from lnsim.checkpoint.source import MAX_JSON_BYTES, Progress, Traffic, locate, no_progress, parse_config
 from lnsim.checkpoint.transport import Settings, Transport
 from lnsim.errors import HubError, LnsimError, RepoNotFoundError, TensorNotFoundError
@@ -80,11 +81,10 @@ class HubCheckpoint:
             if name not in shard_of:
                 raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
             by_shard.setdefault(shard_of[name], []).append(name)
-        jobs = [
-            (self.files[shard], read)
+        jobs = _by_turns(
+            [(self.files[shard], read) for read in plan_reads(self.files[shard].header, wanted)]
             for shard, wanted in by_shard.items()
-            for read in plan_reads(self.files[shard].header, wanted)
-        ]
+        )
         done = _in_threads(lambda job: job[0].read(job[1]), jobs, self.transport.settings, progress)
         empty = {name: b"" for wanted in by_shard.values() for name in wanted}
         return empty | slice_reads((read, data) for (_, read), data in zip(jobs, done, strict=True))
@@ -119,17 +119,25 @@ def open_hub(
     transport = Transport(settings or Settings(), Traffic())
     repo = _pin(transport, repo_id, revision)
     layout = find_layout(repo.names, where=repo.where)
-    config = _get_config(transport, repo)
-    files = _open_shards(transport, repo, layout, progress)
+    with _pool(1) as pool:
+        config_to_come = pool.submit(_get_config, transport, repo)
+        files = _open_shards(transport, repo, layout, progress)
+        config = config_to_come.result()
     return HubCheckpoint(repo_id, repo.where, repo_id, revision, repo.commit, config, files, transport, layout.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Repo:
+    """A repo at a commit: its files, each with its size where the Hub tells it."""
+
     repo_id: str
     revision: str | None
     commit: str
-    names: tuple[str, ...]
+    sizes: Mapping[str, int | None]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.sizes)
 
     @property
     def where(self) -> str:
@@ -140,22 +148,27 @@ class _Repo:
 
 
 def _pin(transport: Transport, repo_id: str, revision: str | None) -> _Repo:
-    """The commit behind a revision, and the files it holds."""
+    """The commit behind a revision, and the files it holds with their sizes."""
     where = f"{repo_id}@{revision or 'main'}"
     url = f"{constants.ENDPOINT}/api/models/{quote(repo_id)}"
     if revision is not None:
         url += f"/revision/{quote(revision, safe='')}"
     try:
-        content = parse_config(transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=True), where=where)
+        text = transport.get(f"{url}?blobs=true", where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
     except NotThereError:
         raise RepoNotFoundError(f"Reading {where}: the Hub has no such repo. Check the spelling.") from None
+    content = parse_config(text, where=where)
     commit, siblings = content.get("sha"), content.get("siblings")
     if not isinstance(commit, str) or not _is_commit(commit) or not isinstance(siblings, list):
         raise HubError(
             f"Reading {where}: a commit and a list of files were expected, found keys {sorted(content)!s:.120}."
         )
-    names = (entry.get("rfilename") for entry in siblings if isinstance(entry, dict))
-    return _Repo(repo_id, revision, commit, tuple(name for name in names if isinstance(name, str)))
+    entries = [entry for entry in siblings if isinstance(entry, dict) and isinstance(entry.get("rfilename"), str)]
+    return _Repo(repo_id, revision, commit, {entry["rfilename"]: _size(entry.get("size")) for entry in entries})
+
+
+def _size(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def _get_config(transport: Transport, repo: _Repo) -> dict[str, Any] | None:
@@ -170,11 +183,20 @@ def _open_shards(transport: Transport, repo: _Repo, layout: Layout, progress: Pr
         entries = _headers_in_one_call(transport, repo)
         if entries is not None:
             files = _shards(transport, repo, sorted(entries))
-            _in_threads(lambda name: files[name].take_header(entries[name]), files, transport.settings, progress)
+            _in_threads(
+                lambda name: files[name].take_header(entries[name], repo.sizes[name]),
+                files,
+                transport.settings,
+                progress,
+            )
             return files
     weight_map = _get_index(transport, repo) if layout.index is not None else {}
     files = _shards(transport, repo, sorted(set(weight_map.values())) or layout.shards)
-    _in_threads(lambda name: files[name].read_header(), files, transport.settings, progress)
+    first, *others = files.values()
+    first.read_header()
+    # Shards of one model have headers of about one size: the first one tells what to ask for.
+    window = min(FIRST_WINDOW, first.header.buffer_start * 5 // 4 + 4096)
+    _in_threads(lambda shard: shard.read_header(window), others, transport.settings, progress)
     if weight_map:
         tensors = locate({name: shard.header for name, shard in files.items()}, where=repo.where)
         check_index(weight_map, tensors, where=repo.where)
@@ -245,6 +267,11 @@ def _cached_snapshot(repo_id: str, revision: str | None) -> LocalCheckpoint | No
         return None
     opened.revision = revision
     return opened
+
+
+def _by_turns(groups: Iterable[list[A]]) -> list[A]:
+    """The first of each group, then the second of each: what one shard must wait for, the others need not."""
+    return [item for turn in zip_longest(*groups) for item in turn if item is not None]
 
 
 def _is_commit(text: str) -> bool:

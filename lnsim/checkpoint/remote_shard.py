@@ -50,9 +50,9 @@ class RemoteShard:
             raise HeaderError(f"Reading {self.where}: its header has not been read yet.")
         return self._header
 
-    def read_header(self) -> None:
+    def read_header(self, window: int = FIRST_WINDOW) -> None:
         """Fetch the header from the file's first bytes, in one request where it fits the window."""
-        first = self._ask(ByteRange(0, FIRST_WINDOW), may_be_clipped=True)
+        first = self._ask(ByteRange(0, window), may_be_clipped=True)
         try:
             stop = header_stop(first.data, first.file_size)
         except HeaderError as error:
@@ -63,15 +63,19 @@ class RemoteShard:
         self._header = parse_header(data, first.file_size, where=self.where)
         self.start = data
 
-    def take_header(self, entries: Mapping[str, Any]) -> None:
+    def take_header(self, entries: Mapping[str, Any], file_size: int | None) -> None:
         """Use a header that came without its file, if the file's size bears it out; else read it.
+
+        Args:
+            entries: the header's JSON.
+            file_size: as the repo's listing tells it; None asks for it along with the file's address.
 
         Its offsets count from the byte buffer, and only the file's size tells where that starts. The JSON that the
         writer wrote cannot be shorter than its compact form, nor longer than that by more than its padding.
         """
         text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
         header = parse_header(len(text).to_bytes(LENGTH_BYTES, "little") + text, where=self.where)
-        size = self._address().file_size
+        size = self._address().file_size if file_size is None else file_size
         if size is not None and 0 <= size - header.file_size < LENGTH_BYTES:
             self._header = Header(header.tensors, header.metadata, header.buffer_start + size - header.file_size)
         else:
