@@ -148,7 +148,7 @@ def test_a_table_is_written_whole_even_where_a_part_is_shown(home: Path, opened:
     assert "<td>1.000</td>" not in shown[-1][0]["text/html"]
 
 
-def test_every_piece_made_from_a_replica_says_so(opened: Page, shown: list[Any]) -> None:
+def test_every_piece_made_from_a_replica_says_so(home: Path, opened: Page, shown: list[Any]) -> None:
     opened.kind = "replica"
     opened.table(pd.DataFrame({"a": [1.0]}, index=["x"]), "t", "Claim.")
     ax = drawn()
@@ -156,6 +156,8 @@ def test_every_piece_made_from_a_replica_says_so(opened: Page, shown: list[Any])
     answer(opened)
     html = [data["text/html"] for data, _ in shown]
     assert "REPLICA. Table 1." in html[0]
+    (saved,) = (home / "data" / "tables").rglob("*.csv")
+    assert all("REPLICA" in line for line in saved.read_text().splitlines()[1:])
     assert 'alt="REPLICA. Seen."' in html[1]
     assert [text.get_text() for text in ax.get_figure().texts] == ["REPLICA"]
     assert "REPLICA, synthetic" in html[2]

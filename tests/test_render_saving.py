@@ -75,3 +75,8 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OSError, match="disk full"):
         write_whole(tmp_path / "page.html", b"half")
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_named_index_is_kept_even_where_it_counts(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"r": [0.5, 1.0]}, index=pd.RangeIndex(0, 20, 10, name="layer"))
+    assert save_table(frame, tmp_path, "01_t").read_text() == "layer,r\n0,0.5\n10,1.0\n"

@@ -232,7 +232,7 @@ class Page:
             gap_before: index values before which a stronger line parts the rows.
             transpose: True to set attributes downwards, for few rows with many columns.
         """
-        path = save_table(frame, self._folder("data/tables"), f"{self.number}_{name}")
+        path = save_table(self._signed(frame), self._folder("data/tables"), f"{self.number}_{name}")
         if shown is not None:
             caption = f"{caption} In full: `data/tables/{self.study.name}/{path.name}`".strip()
         number = self._count("table", name)
@@ -287,6 +287,10 @@ class Page:
 
     def _description(self) -> str:
         return origins.description(self._used.values(), self._weights.values())
+
+    def _signed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame, with a column that says so where its numbers come from a replica: a CSV has no badge."""
+        return frame.assign(vectors="REPLICA, synthetic") if self.kind == "replica" else frame
 
     def _marked(self, text: str) -> str:
         return f"REPLICA. {text}" if self.kind == "replica" else text

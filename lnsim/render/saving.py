@@ -10,7 +10,7 @@ import io
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
 
@@ -25,7 +25,7 @@ __all__ = ["figure_bytes", "save_animation", "save_figure", "save_table", "write
 _NAME = re.compile(r"\d\d_[a-z0-9_]+")
 _DPI = 200
 _GIF_DPI = 90
-_NO_LAYOUT = {"figure.constrained_layout.use": False}
+_NO_LAYOUT: dict[Any, Any] = {"figure.constrained_layout.use": False}
 """While a figure is saved: with an engine that is set but idle, matplotlib would draw everything twice."""
 
 
@@ -102,12 +102,12 @@ def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: i
 
 
 def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:
-    """Write a DataFrame as CSV with every digit of its numbers; plain row numbers are left out. Returns the file."""
+    """Write a DataFrame as CSV with every digit of its numbers; row numbers without a name are left out."""
     import pandas as pd
 
     _check(name)
     # The shortest text that reads back as the same float64, and line ends that do not depend on the system.
-    numbered = isinstance(frame.index, pd.RangeIndex)
+    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
     text = frame.to_csv(lineterminator="\n", index=not numbered)
     return write_whole(folder / f"{name}.csv", text.encode("utf-8"))
 
