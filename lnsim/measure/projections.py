@@ -193,4 +193,4 @@ def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
         pairs=("z", "size"), z_mean=("z", "mean"), z_std=("z", lambda z: float(np.std(z))),
         largest_cosine=("cosine", "max"), largest_r=("pearson", "max"),
     )  # fmt: skip
-    return found.reset_index("group")
+    return found.reset_index("kind")

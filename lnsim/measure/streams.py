@@ -147,8 +147,8 @@ class PairSums:
         return _over(self.total("ab") / self.n - mean_a * mean_b, std_a * std_b)
 
     def _cv_diff(self) -> float:
-        if min(self.mean_in_standard_errors()) < CV_MIN_STANDARD_ERRORS:
-            return math.nan
+        if not all(distance >= CV_MIN_STANDARD_ERRORS for distance in self.mean_in_standard_errors()):
+            return math.nan  # NaN, of a matrix without spread, is no distance either
         (mean_a, std_a), (mean_b, std_b) = self._moments("a"), self._moments("b")
         return abs(std_a / abs(mean_a) - std_b / abs(mean_b))
 

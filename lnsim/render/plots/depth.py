@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator
 
 from lnsim.measure.components import Components
 from lnsim.render.plots.maps import SEQUENTIAL
@@ -56,6 +57,7 @@ def gamma_maps(maps: Mapping[str, pd.DataFrame]) -> Figure:
         ax.set_title(model, fontsize=11.5, pad=5)
         ax.set_xticks([0, 1], labels=["least", "largest"], fontsize=10)
         ax.set_ylabel("layer", fontsize=10.5)
+        ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
         _colour_bar(ax, image)
     figure.supxlabel("channels, sorted by their mean over the layers", fontsize=11, color=LABEL)
     return placed(figure, right=0.6, between=1.1)
@@ -216,7 +218,7 @@ def _heap(ax: Axes, heap: pd.DataFrame, base: int, colour: str) -> None:
 
 
 def _names_above(figure: Figure, models: list[str], colours: Colours) -> None:
-    """The models' names in a row above the panels, in their colours; the right end is kept free for a replica's mark."""
+    """The models' names in a row above the panels; the right end is kept free for a replica's mark."""
     for place, model in enumerate(models):
         at = 0.86 * (place + 0.5) / len(models)
         figure.text(at, 0.98, model, ha="center", va="top", fontsize=10.5, weight="bold",

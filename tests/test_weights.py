@@ -1,0 +1,103 @@
+"""Projection matrices: found by kind and layer, read in ranges from disk and from the Hub, never a byte outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hub_stand_in import HubStandIn
+from safetensors_bytes import checkpoint_files, file_bytes, write_files
+
+from lnsim.checkpoint.hub import open_hub
+from lnsim.checkpoint.local import open_local
+from lnsim.checkpoint.weights import KINDS, find_weights, row_step
+from lnsim.errors import FormatError, RangeError, TensorNotFoundError, UnsupportedDtypeError
+
+RNG = np.random.default_rng(0)
+
+
+def matrix(rows: int = 12, columns: int = 8) -> np.ndarray:
+    return RNG.standard_normal((rows, columns)).astype(ml_dtypes.bfloat16)
+
+
+TENSORS = {
+    f"model.layers.{layer}.self_attn.{kind}.weight": matrix() for layer in (0, 1) for kind in ("q_proj", *KINDS)
+} | {"model.layers.0.input_layernorm.weight": matrix(1)[0]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_files(tmp_path, checkpoint_files(TENSORS, {"model_type": "llama"}, 2))
+    return tmp_path
+
+
+def test_matrices_are_found_by_kind_and_layer_and_read_block_by_block_bit_for_bit(folder: Path) -> None:
+    found = find_weights(open_local(folder), KINDS, [0, 1])
+    assert list(found) == [("k_proj", 0), ("k_proj", 1), ("v_proj", 0), ("v_proj", 1)]
+    for (kind, layer), one in found.items():
+        blocks = list(one.blocks(5))
+        assert [len(block) for block in blocks] == [5, 5, 2]
+        assert one.shape == (12, 8)
+        expected = TENSORS[f"model.layers.{layer}.self_attn.{kind}.weight"]
+        assert np.concatenate(blocks).tobytes() == expected.tobytes()
+
+
+def test_only_the_rows_asked_for_are_read(folder: Path) -> None:
+    opened = open_local(folder)
+    one = find_weights(opened, ["k_proj"], [1])["k_proj", 1]
+    before = opened.traffic.bytes_received
+    one.read_rows(3, 5)
+    assert opened.traffic.bytes_received - before == 2 * 8 * 2
+
+
+def test_the_hub_serves_the_same_blocks_by_range(hub: HubStandIn) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, {"model_type": "llama"}, 2))
+    one = find_weights(open_hub("a/b", "main"), ["v_proj"], [1])["v_proj", 1]
+    expected = TENSORS["model.layers.1.self_attn.v_proj.weight"]
+    assert np.concatenate(list(one.blocks(7))).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 13), (-1, 2), (4, 4), (12, 13)])
+def test_rows_outside_the_matrix_are_an_error_and_not_a_neighbours_bytes(folder: Path, start: int, stop: int) -> None:
+    one = find_weights(open_local(folder), ["k_proj"], [0])["k_proj", 0]
+    with pytest.raises(RangeError, match=r"k_proj.weight': it has 192 bytes"):
+        one.read_rows(start, stop)
+
+
+def test_the_hub_refuses_rows_outside_the_matrix_too(hub: HubStandIn) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, {"model_type": "llama"}))
+    one = find_weights(open_hub("a/b", "main"), ["k_proj"], [0])["k_proj", 0]
+    with pytest.raises(RangeError, match="it has 192 bytes"):
+        one.read_rows(0, 99)
+
+
+def test_a_missing_matrix_is_named_with_what_is_there(folder: Path) -> None:
+    with pytest.raises(TensorNotFoundError, match="k_proj of layer 7.*holds no attention matrix of that layer"):
+        find_weights(open_local(folder), ["k_proj"], [7])
+    with pytest.raises(TensorNotFoundError, match="its attention has k_proj, q_proj, v_proj there"):
+        find_weights(open_local(folder), ["o_proj"], [0])
+
+
+def test_a_packed_matrix_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.safetensors").write_bytes(
+        file_bytes({"model.layers.0.self_attn.k_proj.weight": np.ones((4, 4), np.int8)})
+    )
+    with pytest.raises(UnsupportedDtypeError, match="found I8 of shape"):
+        find_weights(open_local(tmp_path), ["k_proj"], [0])
+
+
+def test_other_towers_are_left_out_and_two_main_ones_are_an_error(tmp_path: Path) -> None:
+    name = "layers.0.self_attn.k_proj.weight"
+    (tmp_path / "a.safetensors").write_bytes(file_bytes({f"vision_tower.{name}": matrix(), f"model.{name}": matrix()}))
+    assert find_weights(open_local(tmp_path), ["k_proj"], [0])["k_proj", 0].info.name == f"model.{name}"
+    (tmp_path / "a.safetensors").write_bytes(file_bytes({f"left.{name}": matrix(), f"right.{name}": matrix()}))
+    with pytest.raises(FormatError, match="'left.*' and 'right.*' could both be it"):
+        find_weights(open_local(tmp_path), ["k_proj"], [0])
+
+
+def test_a_block_holds_as_many_rows_as_its_bytes_allow_and_at_least_one(folder: Path) -> None:
+    found = list(find_weights(open_local(folder), KINDS, [0]).values())
+    assert row_step(found, 40) == 2
+    assert row_step(found, 1) == 1
