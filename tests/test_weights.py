@@ -74,7 +74,7 @@ def test_the_hub_refuses_rows_outside_the_matrix_too(hub: HubStandIn) -> None:
 
 
 def test_a_missing_matrix_is_named_with_what_is_there(folder: Path) -> None:
-    with pytest.raises(TensorNotFoundError, match="k_proj of layer 7.*holds no attention matrix of that layer"):
+    with pytest.raises(TensorNotFoundError, match=r"k_proj of layer 7.*holds no attention matrix of that layer"):
         find_weights(open_local(folder), ["k_proj"], [7])
     with pytest.raises(TensorNotFoundError, match="its attention has k_proj, q_proj, v_proj there"):
         find_weights(open_local(folder), ["o_proj"], [0])
@@ -93,7 +93,7 @@ def test_other_towers_are_left_out_and_two_main_ones_are_an_error(tmp_path: Path
     (tmp_path / "a.safetensors").write_bytes(file_bytes({f"vision_tower.{name}": matrix(), f"model.{name}": matrix()}))
     assert find_weights(open_local(tmp_path), ["k_proj"], [0])["k_proj", 0].info.name == f"model.{name}"
     (tmp_path / "a.safetensors").write_bytes(file_bytes({f"left.{name}": matrix(), f"right.{name}": matrix()}))
-    with pytest.raises(FormatError, match="'left.*' and 'right.*' could both be it"):
+    with pytest.raises(FormatError, match=r"'left.*' and 'right.*' could both be it"):
         find_weights(open_local(tmp_path), ["k_proj"], [0])
 
 
