@@ -114,3 +114,25 @@ def test_smollm2s_shuffles_give_the_measured_null(smollm2: NormVectors) -> None:
     assert summary["p_r_largest"].iloc[1] == pytest.approx(0.001)
     assert (bands["null_low"] < bands["mean_term"]).all()
     assert (bands["mean_term"] < bands["null_high"]).all()
+
+
+def test_every_model_that_has_the_layer_is_compared_in_every_role_it_has() -> None:
+    models = {
+        name: lnsim.load(name) for name in ("smollm2-135m-instruct", "paraphrase-minilm-l3-v2", "whisper-tiny.en")
+    }
+    labels = {"smollm2-135m-instruct": "S", "paraphrase-minilm-l3-v2": "L3", "whisper-tiny.en": "W"}
+    every = baseline.every_model(models, labels, 0)
+    assert set(every["model"]) == {"S", "L3", "W"}
+    assert "encoder/pre_mlp" in set(every["role"])
+    one = every[(every["model"] == "S") & (every["role"] == "pre_mlp")]
+    alone = baseline.baseline_terms(models["smollm2-135m-instruct"], ["pre_mlp"], 0)
+    assert one["cosine"].tolist() == alone["cosine"].tolist()
+    assert one["layer"].tolist() == list(range(1, 30))
+    over = baseline.over_layers(every, [1, 2, 29]).set_index("role", append=True)
+    assert over.loc[("S", "pre_mlp"), "cosine_listed"] == one.set_index("layer").cosine[[1, 2, 29]].mean()
+    assert over.loc[("L3", "post_mlp"), "layers"] == 2
+
+
+def test_a_baseline_layer_that_no_model_has_is_an_error() -> None:
+    with pytest.raises(ComparisonError, match="layer 77 with the others: no model has it"):
+        baseline.every_model({"x": lnsim.load("paraphrase-minilm-l3-v2")}, {"x": "X"}, 77)

@@ -8,7 +8,7 @@ vectors with the shares c = mean / rms and the Pearson correlation r,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,15 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import cosine_terms, pairwise
 from lnsim.measure.nulls import permute_coordinates, pvalue
+from lnsim.measure.rows import row_statistics
 
 __all__ = [
     "baseline_terms",
     "beside_by_role",
     "each_layer",
+    "every_model",
     "layer_values",
+    "over_layers",
     "role_summary",
     "sample_layers",
     "shuffled",
@@ -83,6 +86,53 @@ def baseline_terms(vectors: NormVectors, roles: Sequence[str], baseline_layer: i
         of that layer with all layers but the baseline).
     """
     return pd.concat([_terms(vectors, role, baseline_layer) for role in roles], ignore_index=True)
+
+
+def every_model(models: Mapping[str, NormVectors], labels: Mapping[str, str], baseline_layer: int) -> pd.DataFrame:
+    """The baseline layer against every other layer, in every role of every model that has it.
+
+    Args:
+        models: vectors by key.
+        labels: what readers see of each key.
+        baseline_layer: number of the layer; a role that lacks it, or has fewer than three layers, is left out.
+
+    Returns:
+        ``model`` (the label), ``role``, ``layer``, ``cosine``, ``mean_term``, ``pattern_term``, ``r``, the ``mean``,
+        ``std`` (ddof 0) and ``share`` (mean/rms) of that layer, and ``share_baseline``.
+    """
+    frames = []
+    for key, vectors in models.items():
+        for role, one in vectors.roles.items():
+            if role.startswith("other/") or baseline_layer not in one.layers or len(one.layers) < 3:
+                continue
+            terms = _terms(vectors, role, baseline_layer).drop(columns=["bound", "cosine_elsewhere"])
+            found = row_statistics(np.delete(one.scale, one.row(baseline_layer), axis=0))
+            own = float(_shares(one.scale)[one.row(baseline_layer)])
+            frames.append(terms.assign(model=labels[key], mean=found.mean, std=found.std, share_baseline=own))
+    if not frames:
+        raise ComparisonError(f"Comparing layer {baseline_layer} with the others: no model has it in any role.")
+    return pd.concat(frames, ignore_index=True)
+
+
+def over_layers(every: pd.DataFrame, layers: Sequence[int]) -> pd.DataFrame:
+    """One row a model and role: the cosine with the baseline over the listed layers and over all of them.
+
+    Args:
+        every: as ``every_model`` gives it.
+        layers: numbers of the listed layers; those that a model lacks are left out of its mean.
+    """
+    groups = every.groupby(["model", "role"], sort=False)
+    listed = every[every["layer"].isin(list(layers))].groupby(["model", "role"], sort=False)["cosine"].mean()
+    found = groups.agg(
+        layers=("layer", "size"),
+        share_baseline=("share_baseline", "first"),
+        cosine_mean=("cosine", "mean"),
+        cosine_min=("cosine", "min"),
+        cosine_max=("cosine", "max"),
+        r_mean=("r", "mean"),
+    )
+    found.insert(2, "cosine_listed", listed.reindex(found.index))
+    return found.reset_index("role")
 
 
 def each_layer(vectors: NormVectors, roles: Sequence[str], baseline_layer: int) -> pd.DataFrame:

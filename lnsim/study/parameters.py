@@ -24,9 +24,9 @@ NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(12))
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "00": ("models", "featured"),
-        "01": ("model", "roles", "baseline_layer", "n_permutations", "seed"),
+        "01": ("model", "roles", "baseline_layer", "models", "layers", "n_permutations", "seed"),
         "02": ("models", "roles", "distances", "layers", "seed"),
-        "03": ("models", "pairs", "sets", "group_by", "roles", "layer", "layers", "n_permutations", "seed"),
+        "03": ("models", "pairs", "comparisons", "sets", "group_by", "roles", "layer", "layers", "n_permutations", "seed"),
         "04": ("models", "alone", "pairs", "roles", "layers", "n_draws", "n_permutations", "seed"),
         "05": ("derived", "copies", "controls", "roles"),
         "06": ("pairs", "roles", "cells", "n_permutations", "seed"),
@@ -145,6 +145,20 @@ def _model_sets(key: str, value: Any, models: Collection[str]) -> None:
         _model_list(f"{key}.{name}", members, models)
 
 
+def _comparisons(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, dict) or not value:
+        raise wrong(key, "a table of comparisons, by what readers see of the norms", value)
+    for name, table in value.items():
+        at = f"{key}.{name}"
+        if not isinstance(table, dict) or set(table) != {"roles", "pairs"}:
+            raise wrong(at, "two entries, roles (one of each model) and pairs", table)
+        if not isinstance(table["roles"], list) or len(table["roles"]) != 2:
+            raise wrong(f"{at}.roles", "two roles, that of each pair's first model and that of its second", table["roles"])
+        for role in table["roles"]:
+            _role_list(f"{at}.roles", [role], models)
+        _pair_list(f"{at}.pairs", table["pairs"], models)
+
+
 def _grouping(key: str, value: Any, models: Collection[str]) -> None:
     if value not in GROUPINGS:
         raise wrong(key, f"what models are grouped by, {' or '.join(GROUPINGS)}", value)
@@ -174,6 +188,7 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "distances": _layer_list,
         "cells": _cell_list,
         "sets": _model_sets,
+        "comparisons": _comparisons,
         "group_by": _grouping,
         "layer": _whole(0, 9999),
         "baseline_layer": _whole(0, 9999),
