@@ -39,7 +39,9 @@ kind = "dense"
 [experiments.01]
 model = "one"
 roles = ["pre_attention", "pre_mlp"]
+models = ["one", "two"]
 baseline_layer = 0
+layers = [1, 3]
 n_permutations = 99
 seed = 0
 """

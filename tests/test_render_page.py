@@ -62,8 +62,8 @@ def test_parameters_come_from_the_study_unless_given(home: Path) -> None:
 
 
 def test_a_parameter_without_any_value_is_named(home: Path) -> None:
-    with pytest.raises(StudyError, match=r"parameter 'layers' has no value.*--set layers=value"):
-        Page.open("01", "small_models", layers=None)
+    with pytest.raises(StudyError, match=r"parameter 'distances' has no value.*--set distances=value"):
+        Page.open("01", "small_models", distances=None)
 
 
 def test_a_notebook_that_the_study_does_not_run_gives_the_studys_reason(home: Path) -> None:

@@ -24,7 +24,7 @@ NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(12))
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "00": ("models", "featured"),
-        "01": ("model", "roles", "baseline_layer", "models", "layers", "n_permutations", "seed"),
+        "01": ("model", "roles", "baseline_layer", "n_permutations", "seed"),
         "02": ("models", "roles", "distances", "layers", "seed"),
         "03": ("models", "pairs", "comparisons", "sets", "group_by", "roles", "layer", "layers", "n_permutations", "seed"),
         "04": ("models", "alone", "pairs", "roles", "layers", "n_draws", "n_permutations", "seed"),
