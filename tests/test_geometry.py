@@ -49,7 +49,8 @@ def test_the_closed_form_of_a_shuffled_cosine_agrees_with_shuffles(models: dict[
 
 
 def test_strangers_gain_nothing_over_shuffles_and_relatives_do(models: dict[str, lnsim.NormVectors]) -> None:
-    means = geometry.pair_means(PAIRS, models, ROLES, LABELS).set_index("pair")
+    curves = geometry.pair_curves(PAIRS, models, ROLES, LABELS)
+    means = geometry.pair_means(curves, PAIRS, models, LABELS).set_index("pair")
     strangers, tuned = means.loc["minilm × e5"], means.loc["minilm × sre"]
     assert strangers["cosine_mean"].min() > 0.96
     assert (strangers["cosine_mean"] - strangers["cosine_expected"]).abs().max() < 0.001

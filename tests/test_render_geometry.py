@@ -132,7 +132,7 @@ def test_every_other_figure_draws_a_line_or_heap_for_each_model(named: dict[str,
     drawn = plots.statistics_panels(statistics, COLOURS)
     assert [len(ax.get_lines()) for ax in drawn.axes] == [2, 2, 2, 2, 2, 2, 4, 4]
     heaps = plots.ridges(depth.histograms(named, ROLES), COLOURS)
-    assert [len(ax.patches) for ax in heaps.axes] == [2 * 2 * 6, 2 * 2 * 6]
+    assert [len(ax.patches) for ax in heaps.axes] == [2 * 6, 2 * 6]
     norms = plots.block_norms_by_layer(block_norms.two_norms(named, ROLES), COLOURS)
     assert len(norms.axes[0].get_lines()) == 2
     kept = plots.rounding_by_layer(rounding.rounding_by_layer(named, ROLES, 0), COLOURS)

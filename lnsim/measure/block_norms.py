@@ -39,15 +39,16 @@ def _two(roles: Sequence[str]) -> tuple[str, str]:
 def _two_norms(label: str, vectors: NormVectors, first: str, second: str) -> pd.DataFrame:
     layers, rows_a, rows_b = matched_rows(vectors[first], vectors[second])
     a, b = vectors[first].scale[rows_a].astype(np.float64), vectors[second].scale[rows_b].astype(np.float64)
-    r, cosine, gap = pairwise(a, b, "pearson"), np.diag(pairwise(a, b, "cosine")), b - a
+    norms_a, norms_b = row_statistics(a).norm, row_statistics(b).norm
+    r, gap = pairwise(a, b, "pearson"), b - a
     others = (r.sum(axis=1) - np.diag(r)) / max(1, len(layers) - 1)
     return pd.DataFrame(
         {
             "model": label,
             "layer": layers,
             "r": np.diag(r),
-            "cosine": cosine,
-            "norm_ratio": row_statistics(b).norm / row_statistics(a).norm,
+            "cosine": np.einsum("ij,ij->i", a, b) / (norms_a * norms_b),
+            "norm_ratio": norms_b / norms_a,
             "difference_mean": gap.mean(axis=1),
             "difference_std": gap.std(axis=1),
             "r_other_layers": others,

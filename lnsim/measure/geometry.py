@@ -104,26 +104,33 @@ def best_layers(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def pair_means(
+    curves: pd.DataFrame,
     pairs: Sequence[Sequence[str]],
     models: Mapping[str, NormVectors],
-    roles: Sequence[str],
     labels: Mapping[str, str],
 ) -> pd.DataFrame:
     """Mean cosine and mean r of each pair and role over its layers, beside what shuffled channels give.
+
+    Args:
+        curves: as ``pair_curves`` gives it for these pairs and models.
+        pairs: model keys.
+        models: vectors by key.
+        labels: what readers see of each key.
 
     Returns:
         Columns ``pair``, ``role``, ``layers``, ``cosine_mean``, ``cosine_expected`` (over all shuffles), ``r_mean`` and
         ``r_null_std``: its exact standard deviation when one shuffle is shared by all layers, which are dependent.
     """
-    curves, rows = pair_curves(pairs, models, roles, labels), []
+    groups, rows = dict(list(curves.groupby(["pair", "role"], sort=False))), []
     for a, b in pairs:
-        for role in roles:
-            one = curves[(curves["pair"] == pair_label(a, b, labels)) & (curves["role"] == role)]
+        pair = pair_label(a, b, labels)
+        for role in dict.fromkeys(curves["role"]):
+            one = groups[pair, role]
             _, rows_a, rows_b = matched_rows(models[a][role], models[b][role])
             std = shared_null_std(models[a][role].scale[rows_a], models[b][role].scale[rows_b])
             means = {"cosine_mean": one["cosine"].mean(), "cosine_expected": one["expected"].mean()}
             row = {"layers": len(one), **means, "r_mean": one["r"].mean(), "r_null_std": std}
-            rows.append({"pair": pair_label(a, b, labels), "role": role, **row})
+            rows.append({"pair": pair, "role": role, **row})
     return pd.DataFrame(rows)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
@@ -213,8 +214,8 @@ def _heap(ax: Axes, heap: pd.DataFrame, base: int, colour: str) -> None:
     """One model's values in one layer, highest bin 1.4 high, standing on `base`."""
     edges = np.append(heap["left"].to_numpy(), heap["right"].iloc[-1])
     heights = base + 1.4 * heap["share"].to_numpy() / heap["share"].max()
-    ax.stairs(heights, edges, baseline=base, fill=True, color=colour, alpha=0.45)
-    ax.stairs(heights, edges, baseline=base, color=colour, linewidth=0.9)
+    solid = to_rgba(colour)
+    ax.stairs(heights, edges, baseline=base, fill=True, facecolor=(*solid[:3], 0.45), edgecolor=solid, linewidth=0.9)
 
 
 def _names_above(figure: Figure, models: list[str], colours: Colours) -> None:

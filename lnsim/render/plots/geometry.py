@@ -8,6 +8,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import Axes3D
@@ -57,7 +58,8 @@ def mean_removal_panels(frame: pd.DataFrame) -> Figure:
         ax = figure.add_axes((0.5 * place, 0.0, 0.5, 0.9), projection="3d")
         now = frame[frame["step"] == step]
         times = 1.0 if place == 0 else _ENLARGED
-        _draw_space(ax, now.assign(**{axis: times * now[axis] for axis in "xyz"}))
+        _draw_space(ax)
+        _draw_vectors(ax, now.assign(**{axis: times * now[axis] for axis in "xyz"}))
         first = now.iloc[0]
         words = f"{name} {rounded(first['cosine'])}, {first['angle']:.1f}°"
         figure.text(0.48 * place + 0.02, 0.97, words, fontsize=11.5, weight="bold", va="top")
@@ -79,13 +81,17 @@ def mean_removal_moving(frame: pd.DataFrame) -> Moving:
     steps = sorted(frame["step"].unique())
     order = [steps[0]] * _HOLD + steps + [steps[-1]] * _HOLD
 
+    _draw_space(ax)
+    vectors: list[Artist] = []
+
     def draw(number: int) -> None:
+        now = frame[frame["step"] == order[number]]
+        for drawn in vectors:
+            drawn.remove()
         with mpl.rc_context(style):
-            ax.clear()
-            now = frame[frame["step"] == order[number]]
-            _draw_space(ax, now)
-            words = f"cosine {rounded(now['cosine'].iloc[0], '.2f')}, {now['angle'].iloc[0]:.0f}°"
-            title.set_text(f"{100 * order[number]:.0f} % of the mean taken away\n{words}")
+            vectors[:] = _draw_vectors(ax, now)
+        words = f"cosine {rounded(now['cosine'].iloc[0], '.2f')}, {now['angle'].iloc[0]:.0f}°"
+        title.set_text(f"{100 * order[number]:.0f} % of the mean taken away\n{words}")
 
     return Moving(figure, draw, len(order))
 
@@ -152,8 +158,8 @@ def geometry_thumbnail(curves: pd.DataFrame) -> Axes:
     return ax
 
 
-def _draw_space(ax: Axes3D, now: pd.DataFrame) -> None:
-    """Axes, the diagonal, the plane on which channels sum to 0, and the vectors of one step."""
+def _draw_space(ax: Axes3D) -> None:
+    """Axes, the diagonal, and the plane on which channels sum to 0."""
     ax.set_axis_off()
     ax.view_init(**_LOOK)
     ax.set_box_aspect((1, 1, 1), zoom=1.35)
@@ -163,12 +169,18 @@ def _draw_space(ax: Axes3D, now: pd.DataFrame) -> None:
     ax.text(1.0, 1.0, 1.02, "(1, 1, 1)", color=LABEL, fontsize=10)
     ring = 0.45 * np.array([[1, -1, 0], [1, 0, -1], [0, 1, -1], [-1, 1, 0], [-1, 0, 1], [0, -1, 1]])
     ax.add_collection3d(Poly3DCollection([ring], facecolor=NULL, edgecolor=QUIET, alpha=0.55, linewidth=0.7))
+    ax.set(xlim=(-0.35, _REACH), ylim=(-0.35, _REACH), zlim=(-0.35, _REACH))
+
+
+def _draw_vectors(ax: Axes3D, now: pd.DataFrame) -> list[Artist]:
+    """The vectors of one step, each a line with a point and its name; what was drawn."""
+    drawn: list[Artist] = []
     for place, (_, vector) in enumerate(now.iterrows()):
         tip = vector[["x", "y", "z"]].to_numpy(dtype=float)
-        ax.plot(*np.outer(tip, [0, 1]), color=INK, linewidth=2.2, linestyle=line_of(place))
-        ax.plot(*tip[:, None], marker="o", color=INK, markersize=5)
-        ax.text(*(1.08 * tip + [0, 0, 0.04]), str(vector["vector"]), fontsize=13, weight="bold", color=INK)
-    ax.set(xlim=(-0.35, _REACH), ylim=(-0.35, _REACH), zlim=(-0.35, _REACH))
+        drawn += ax.plot(*np.outer(tip, [0, 1]), color=INK, linewidth=2.2, linestyle=line_of(place))
+        drawn += ax.plot(*tip[:, None], marker="o", color=INK, markersize=5)
+        drawn.append(ax.text(*(1.08 * tip + [0, 0, 0.04]), str(vector["vector"]), fontsize=13, weight="bold"))
+    return drawn
 
 
 def _draw_bars(ax: Axes, one: pd.DataFrame, column: str, colours: Mapping[str, str]) -> None:
