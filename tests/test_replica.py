@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from published_001 import BY_LAYER, BY_LAYER_ALL, DENSE, GROUPS, LAYER_0, LAYER_10, METRICS, MOE, MOE_PAIRS, NEIGHBOURS
 from safetensors import safe_open
 
 import lnsim
@@ -38,9 +39,6 @@ from lnsim.study.vectors import study_vectors
 ROOT = Path(__file__).resolve().parents[1]
 Array = npt.NDArray[Any]
 
-MOE = ("solar", "glm", "phi", "mixtral")
-DENSE = ("mistral", "yi6b", "yi9b", "qwen15")
-MOE_PAIRS = tuple(itertools.combinations(MOE, 2))
 N_LAYERS = {
     "solar": 48,
     "glm": 46,
@@ -52,35 +50,6 @@ N_LAYERS = {
     "yi9b": 48,
     "internlm2": 32,
     "qwen15": 32,
-}
-
-LAYER_0 = {
-    "solar": {10: 0.3731, 20: 0.3773, 30: 0.3771, 40: 0.3761, "mean": 0.3759},
-    "glm": {10: 0.3758, 20: 0.3757, 30: 0.3773, 40: 0.3790, "mean": 0.3769},
-}
-NEIGHBOURS = {
-    "solar": {(10, 20): 0.9882, (20, 30): 0.9960, "mean": 0.9921},
-    "glm": {(10, 20): 0.9982, (20, 30): 0.9976, "mean": 0.9979},
-}
-LAYER_10 = dict(zip(MOE_PAIRS, (0.9811, 0.9776, 0.9408, 0.9881, 0.9497, 0.9465), strict=True))
-BY_LAYER = {
-    5: (0.9432, 0.0063),
-    10: (0.9639, 0.0187),
-    15: (0.9800, 0.0097),
-    20: (0.9897, 0.0022),
-    25: (0.9889, 0.0039),
-    30: (0.9710, 0.0195),
-}
-BY_LAYER_ALL = (0.9728, 0.0202, 0.0161)
-GROUPS = {"MoE and dense": (0.9722, 0.0178), "dense": (0.9738, 0.0183)}
-METRICS = {
-    (("solar", 10), ("glm", 10)): (0.9811, 0.0092, 17.1803),
-    (("solar", 10), ("phi", 10)): (0.9776, 0.0006, 6.4785),
-    (("glm", 10), ("mixtral", 10)): (0.9497, -0.0057, 75.2530),
-    (("solar", 10), ("solar", 20)): (0.9882, 0.4567, 6.0495),
-    (("glm", 10), ("glm", 20)): (0.9982, 0.7720, 9.9148),
-    (("solar", 0), ("solar", 10)): (0.3731, 0.0418, 14.5038),
-    (("glm", 0), ("glm", 10)): (0.3758, 0.0521, 31.2930),
 }
 
 
