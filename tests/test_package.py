@@ -97,6 +97,28 @@ def test_no_handler_is_broad_and_no_failure_returns_none(path: Path) -> None:
             assert name not in ("", "Exception", "BaseException") or reraises
 
 
+def names_of_studies() -> set[str]:
+    """Names of the studies, and keys, labels and repo ids of their models."""
+    studies = [lnsim.load_study(path.stem) for path in (ROOT / "data" / "studies").glob("*.toml")]
+    models = [model for study in studies for model in study.models]
+    found = {text for model in models for text in (model.key, model.label, model.repo_id, model.stored) if text}
+    return found | {study.name for study in studies}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_code_knows_the_name_of_a_study_or_of_its_models(path: Path) -> None:
+    """Families are known by their model type, and stand in tables of their own."""
+    if path.name.startswith("famil"):
+        return
+    words = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+    assert not words & names_of_studies()
+
+
+def test_the_readme_names_every_notebook() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert not [path.name for path in (ROOT / "notebooks").glob("*.ipynb") if path.name not in text]
+
+
 def requirements() -> dict[str, Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return {req.name.lower(): req for req in map(Requirement, project["dependencies"])}
