@@ -12,7 +12,7 @@ from safetensors_bytes import checkpoint_files, file_bytes, write_files
 
 from lnsim.checkpoint.hub import open_hub
 from lnsim.checkpoint.local import open_local
-from lnsim.checkpoint.weights import KINDS, find_weights, row_step
+from lnsim.checkpoint.weights import KINDS, find_weights
 from lnsim.errors import FormatError, RangeError, TensorNotFoundError, UnsupportedDtypeError
 
 RNG = np.random.default_rng(0)
@@ -95,9 +95,3 @@ def test_other_towers_are_left_out_and_two_main_ones_are_an_error(tmp_path: Path
     (tmp_path / "a.safetensors").write_bytes(file_bytes({f"left.{name}": matrix(), f"right.{name}": matrix()}))
     with pytest.raises(FormatError, match=r"'left.*' and 'right.*' could both be it"):
         find_weights(open_local(tmp_path), ["k_proj"], [0])
-
-
-def test_a_block_holds_as_many_rows_as_its_bytes_allow_and_at_least_one(folder: Path) -> None:
-    found = list(find_weights(open_local(folder), KINDS, [0]).values())
-    assert row_step(found, 40) == 2
-    assert row_step(found, 1) == 1

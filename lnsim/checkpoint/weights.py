@@ -18,13 +18,10 @@ from lnsim.checkpoint.header import TensorInfo
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.errors import FormatError, TensorNotFoundError, UnsupportedDtypeError
 
-__all__ = ["BLOCK_BYTES", "KINDS", "WeightMatrix", "find_weights", "row_step"]
+__all__ = ["KINDS", "WeightMatrix", "find_weights"]
 
 KINDS: tuple[str, ...] = ("k_proj", "v_proj")
 """Kinds of projection matrices that are read, by the name that their last part has in the file."""
-
-BLOCK_BYTES = 8 * 1024 * 1024
-"""Stored bytes of one block, at most, where a row is not longer than that."""
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _NAME = re.compile(r"(?:^|\.)layers\.(?P<layer>\d+)\.[a-z_]*attn\.(?P<kind>\w+)\.weight$", re.ASCII)
@@ -77,12 +74,6 @@ class WeightMatrix:
         """The matrix from top to bottom, `rows` rows at a time; the last block may be shorter."""
         for start in range(0, self.shape[0], rows):
             yield self.read_rows(start, min(start + rows, self.shape[0]))
-
-
-def row_step(matrices: Sequence[WeightMatrix], block_bytes: int = BLOCK_BYTES) -> int:
-    """How many rows of each matrix fit a block of this many stored bytes; at least 1."""
-    longest = max(matrix.shape[1] * DTYPES[matrix.info.dtype].itemsize for matrix in matrices)
-    return max(1, block_bytes // longest)
 
 
 def find_weights(

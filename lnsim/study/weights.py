@@ -138,9 +138,9 @@ def fetch_for(study: Study, numbers: Collection[str], each: Callable[[str], None
 def _open(study: Study, model: Model, kind: str, replica: Mapping[str, Path]) -> Checkpoint:
     path = replica.get(model.key) if kind == "replica" else weights_path(study.name, model.key)
     if path is None:
-        raise SourceError(f"The replica of study '{study.name}' has no projection matrices of '{model.key}'.")
+        raise SourceError(f"The replica of study {study.name} has no projection matrices of this model.")
     if not path.is_file():
-        raise SourceError(f"No projection matrices of '{model.key}' lie in data/weights/{study.name}.")
+        raise SourceError(f"No projection matrices of this model lie in data/weights/{study.name}.")
     return open_local(path)
 
 

@@ -25,9 +25,9 @@ from lnsim.render.plots.comparison import (
     length_directions,
     metric_strips,
 )
+from lnsim.render.plots.components import component_panels
 from lnsim.render.plots.depth import (
     block_norms_by_layer,
-    component_panels,
     gamma_maps,
     ridges,
     rounding_by_layer,

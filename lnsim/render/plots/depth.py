@@ -15,14 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 
-from lnsim.measure.components import Components
 from lnsim.render.plots.maps import SEQUENTIAL
-from lnsim.render.plots.style import LABEL, NULL, end_labels, line_of, panels, placed, readable, styled
+from lnsim.render.plots.style import LABEL, NULL, end_labels, line_of, names_above, panels, placed, readable, styled
 from lnsim.render.words import header_text, rounded
 
 __all__ = [
     "block_norms_by_layer",
-    "component_panels",
     "gamma_maps",
     "ridges",
     "rounding_by_layer",
@@ -37,7 +35,6 @@ _STATISTICS: Mapping[tuple[str, ...], str] = {
     ("norm",): "L2 norm",
     ("min", "max"): "least, largest",
 }
-_MARKS = "os^Dv"
 _MANY_TIMES = 5.0
 """Ratios that span more than this are drawn on a logarithmic axis."""
 
@@ -104,7 +101,7 @@ def ridges(frame: pd.DataFrame, colours: Colours) -> Figure:
         ax.set_xlabel("γ of one channel")
     axes[0].set_yticks(range(len(layers)), labels=[f"layer {layer}" for layer in reversed(layers)])
     axes[0].set_ylim(-0.05, len(layers) + 0.55)
-    _names_above(figure, models, colours)
+    names_above(figure, models, colours)
     return placed(figure, above=0.3)
 
 
@@ -133,32 +130,6 @@ def block_norms_by_layer(frame: pd.DataFrame, colours: Colours) -> Figure:
     for ax in axes:
         ax.set_xlabel("layer")
     return placed(figure, right=1.1)
-
-
-@styled
-def component_panels(found: Mapping[str, Components], colours: Colours) -> Figure:
-    """Every layer along the first two principal components, one panel a set of components.
-
-    Args:
-        found: by title.
-        colours: by model.
-    """
-    figure, axes = panels(len(found), height=3.5)
-    for ax, (title, one) in zip(axes, found.items(), strict=True):
-        for place, (model, line) in enumerate(one.places.groupby("model", sort=False)):
-            colour, mark = colours[str(model)], _MARKS[place % len(_MARKS)]
-            ax.plot(line["pc1"], line["pc2"], color=colour, linewidth=0.8, linestyle=line_of(place))
-            ax.plot(line["pc1"], line["pc2"], mark, color=colour, markersize=4.5 - 0.5 * place, alpha=0.85)
-            first = line.iloc[0]
-            ax.plot(first["pc1"], first["pc2"], "o", markersize=10, markeredgewidth=1.2, markerfacecolor="none",
-                    markeredgecolor=colour)  # fmt: skip
-        ax.set_title(title, fontsize=11.5, pad=5)
-        ax.locator_params(nbins=5)
-        ax.set_xlabel(f"component 1, {100 * one.explained[0]:.1f} % of the variance", fontsize=10.5)
-        ax.set_ylabel(f"component 2, {100 * one.explained[1]:.1f} %", fontsize=10.5)
-    models = list(dict.fromkeys(next(iter(found.values())).places["model"]))
-    _names_above(figure, models, colours)
-    return placed(figure, above=0.3, between=0.75)
 
 
 @styled
@@ -216,11 +187,3 @@ def _heap(ax: Axes, heap: pd.DataFrame, base: int, colour: str) -> None:
     heights = base + 1.4 * heap["share"].to_numpy() / heap["share"].max()
     solid = to_rgba(colour)
     ax.stairs(heights, edges, baseline=base, fill=True, facecolor=(*solid[:3], 0.45), edgecolor=solid, linewidth=0.9)
-
-
-def _names_above(figure: Figure, models: list[str], colours: Colours) -> None:
-    """The models' names in a row above the panels; the right end is kept free for a replica's mark."""
-    for place, model in enumerate(models):
-        at = 0.86 * (place + 0.5) / len(models)
-        figure.text(at, 0.98, model, ha="center", va="top", fontsize=10.5, weight="bold",
-                    color=readable(colours[model]))  # fmt: skip

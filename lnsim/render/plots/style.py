@@ -38,6 +38,7 @@ __all__ = [
     "end_labels",
     "line_of",
     "marker_of",
+    "names_above",
     "new_axes",
     "panels",
     "placed",
@@ -198,6 +199,14 @@ def readable(colour: str) -> str:
         shade = shade * 0.96
     red, green, blue = shade.tolist()
     return to_hex((red, green, blue))
+
+
+def names_above(figure: Figure, models: Sequence[str], colours: Mapping[str, str]) -> None:
+    """The models' names in a row above the panels; the right end is kept free for a replica's mark."""
+    for place, model in enumerate(models):
+        at = 0.86 * (place + 0.5) / len(models)
+        figure.text(at, 0.98, model, ha="center", va="top", fontsize=10.5, weight="bold",
+                    color=readable(colours[model]))  # fmt: skip
 
 
 def line_of(place: int) -> Any:
