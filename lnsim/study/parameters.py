@@ -26,7 +26,18 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "00": ("models", "featured"),
         "01": ("model", "roles", "baseline_layer", "n_permutations", "seed"),
         "02": ("models", "roles", "distances", "layers", "seed"),
-        "03": ("models", "pairs", "comparisons", "sets", "group_by", "roles", "layer", "layers", "n_permutations", "seed"),
+        "03": (
+            "models",
+            "pairs",
+            "comparisons",
+            "sets",
+            "group_by",
+            "roles",
+            "layer",
+            "layers",
+            "n_permutations",
+            "seed",
+        ),
         "04": ("models", "alone", "pairs", "roles", "layers", "n_draws", "n_permutations", "seed"),
         "05": ("derived", "copies", "controls", "roles"),
         "06": ("pairs", "roles", "cells", "n_permutations", "seed"),
@@ -153,7 +164,9 @@ def _comparisons(key: str, value: Any, models: Collection[str]) -> None:
         if not isinstance(table, dict) or set(table) != {"roles", "pairs"}:
             raise wrong(at, "two entries, roles (one of each model) and pairs", table)
         if not isinstance(table["roles"], list) or len(table["roles"]) != 2:
-            raise wrong(f"{at}.roles", "two roles, that of each pair's first model and that of its second", table["roles"])
+            raise wrong(
+                f"{at}.roles", "two roles, that of each pair's first model and that of its second", table["roles"]
+            )
         for role in table["roles"]:
             _role_list(f"{at}.roles", [role], models)
         _pair_list(f"{at}.pairs", table["pairs"], models)
