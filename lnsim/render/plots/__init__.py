@@ -43,6 +43,7 @@ from lnsim.render.plots.geometry import (
 )
 from lnsim.render.plots.groups import groups_thumbnail, kind_strips, pair_curves, pairs_against_null
 from lnsim.render.plots.layers import layer_histograms, norm_by_layer, norm_thumbnail
+from lnsim.render.plots.listed_pairs import cosines_beside_r
 from lnsim.render.plots.maps import correlation_maps
 from lnsim.render.plots.model_matrix import model_matrix
 from lnsim.render.plots.projections import difference_against_ratio, projection_thumbnail, scores_by_group
@@ -65,6 +66,7 @@ __all__ = [
     "cosine_against_means",
     "cosine_and_r",
     "cosine_terms",
+    "cosines_beside_r",
     "difference_against_ratio",
     "distance_thumbnail",
     "each_layer_as_baseline",
