@@ -16,6 +16,9 @@ from lnsim.study.catalog import load_study
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption>Top.</figcaption></figure>'
 
 
+TABLE = '<div class="scroll"><table><caption><b>Table 8. Pairs.</b></caption></table></div>'
+
+
 def report(folder: Path, number: str, headline_figure: bool = False, **changes: Any) -> Report:
     figure = display({"text/html": FIGURE}, {"lnsim": {"headline": headline_figure}})
     cells = [markdown(f"# Question {number}?"), code("x", figure, thumbnail(), answer(number=number, **changes))]
@@ -68,6 +71,37 @@ def test_the_marked_figure_stands_beside_the_answer(tmp_path: Path) -> None:
     run = StudyRun("small_models", "stored", {"01": outcome("01")})
     assert '<div class="answer">' in index(tmp_path, run, {"01": report(tmp_path, "01", headline_figure=True)})
     assert '<div class="answer">' not in index(tmp_path, run, {"01": report(tmp_path, "01")})
+
+
+def with_pairs(folder: Path, source: str) -> Report:
+    outputs = [
+        display({"text/html": FIGURE}, {"lnsim": {"headline": True}}),
+        display({"text/html": TABLE}, {"lnsim": {"headline_table": True}}),
+    ]
+    cells = [markdown("# Question 03?"), code("x", *outputs, answer(number="03", source=source))]
+    return read_report(write(folder / "03_a.ipynb", *cells))
+
+
+def test_the_pairs_have_a_section_of_their_own_and_the_figure_leads_to_it(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"03": outcome("03")})
+    html = index(tmp_path, run, {"03": with_pairs(tmp_path, "stored")})
+    assert '<h2 id="pairs">The pairs, and what chance gives</h2>' in html
+    assert "<caption><b>Pairs.</b>" in html
+    assert html.count('<a href="#pairs">') == 2
+    assert ' <a href="#pairs">All numbers</a></figcaption>' in html
+
+
+def test_pairs_of_a_replica_do_not_stand_on_the_index(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "replica", {"03": outcome("03")})
+    html = index(tmp_path, run, {"03": with_pairs(tmp_path, "replica")})
+    assert "#pairs" not in html
+    assert "Top." not in html
+
+
+def test_a_headline_of_two_lines_is_two_statements(tmp_path: Path) -> None:
+    reports = {"03": report(tmp_path, "03", headline="Cosine cannot.\nIt is 0.99.")}
+    html = index(tmp_path, StudyRun("small_models", "stored", {"03": outcome("03")}), reports)
+    assert "<dt>Found</dt><dd>Cosine cannot.</dd><dd>It is 0.99.</dd>" in html
 
 
 def test_a_replica_has_its_banner_and_no_place_in_the_answer(tmp_path: Path) -> None:

@@ -124,6 +124,18 @@ def test_a_figure_is_saved_twice_shown_once_and_closed(home: Path, opened: Page,
     assert not plt.get_fignums()
 
 
+def test_the_table_for_the_index_is_marked_and_has_all_its_rows_in_sight(
+    opened: Page, shown: list[tuple[dict[str, Any], dict[str, Any]]]
+) -> None:
+    frame = pd.DataFrame({"n": range(20)}, index=[f"row {place}" for place in range(20)])
+    opened.table(frame, "rows", "Rows.", headline=True)
+    assert shown[-1][1] == {"lnsim": {"headline_table": True}}
+    assert "scroll long" not in shown[-1][0]["text/html"]
+    opened.table(frame, "rows", "Rows.")
+    assert shown[-1][1] == {}
+    assert "scroll long" in shown[-1][0]["text/html"]
+
+
 def test_the_figure_for_the_index_is_marked(opened: Page, shown: list[Any]) -> None:
     opened.figure(drawn(), "line", "A line.", "Drawn.", "A line.", headline=True)
     assert shown[-1][1] == {"lnsim": {"headline": True}}

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from lnsim.errors import NotebookError
+from lnsim.render.strip import Strip
 from lnsim.render.table import cell_text, table
 
 
@@ -109,3 +110,52 @@ def test_labels_replace_names_and_gaps_part_rows() -> None:
 def test_an_empty_table_is_refused() -> None:
     with pytest.raises(NotebookError, match="'cap-1': it has no rows or no columns"):
         written(pd.DataFrame())
+
+
+def long(n: int) -> pd.DataFrame:
+    return pd.DataFrame({"r": np.arange(n) / 7, "word": "x"}, index=[f"row {place}" for place in range(n)])
+
+
+def test_a_table_of_a_few_rows_neither_sorts_nor_scrolls() -> None:
+    html = written(long(4))
+    assert 'class="dataframe"' in html
+    assert "data-v" not in html
+
+
+def test_a_longer_table_can_be_sorted_by_numbers_with_more_digits_than_are_shown() -> None:
+    html = written(long(6))
+    assert '<table class="dataframe sorts">' in html
+    assert '<td data-v="0.1428571429">0.143</td><td class="text">x</td>' in html
+
+
+def test_a_long_table_scrolls_in_its_own_box_unless_it_is_wanted_whole() -> None:
+    assert '<div class="scroll long" role="region"' in written(long(15))
+    assert '<div class="scroll" role="region"' in written(long(15), whole=True)
+    assert '<div class="scroll" role="region"' in written(long(14))
+
+
+def test_rows_say_what_their_pair_is_and_the_relation_stands_in_its_colour() -> None:
+    frame = pd.DataFrame(
+        {"group": ["related", "independent"], "relation": ["exact copy", "independent"], "n": [1, 2]},
+        index=["A × B", "A × C"],
+    )
+    html = written(frame)
+    assert '<tr data-kind="related"><th scope="row">A × B</th><td class="text rel">exact copy</td>' in html
+    assert '<tr data-kind="independent">' in html
+    assert ">group<" not in html
+
+
+def test_other_groups_are_plain_text() -> None:
+    html = written(pd.DataFrame({"group": ["dense"], "n": [1]}, index=["x"]))
+    assert "data-kind" not in html
+    assert ">group<" in html
+
+
+def test_a_gap_stands_above_a_block_of_rows_of_one_name() -> None:
+    html = written(pd.DataFrame({"a": [1, 2, 3]}, index=["x", "y", "y"]), gap_before=["y"])
+    assert html.count('class="gap"') == 1
+
+
+def test_a_strip_is_a_picture_in_its_cell() -> None:
+    frame = pd.DataFrame({"strip": [Strip(0.5, -0.1, 0.1, "related")]}, index=["x"])
+    assert '<td class="text"><svg class="strip"' in written(frame)

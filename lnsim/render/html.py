@@ -29,7 +29,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
 
-_NUMBERED = re.compile(r"<b>(?:REPLICA\. )?Figure \d+\. ")
+_NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
 _PAGE = "application/vnd.lnsim.page+json"
 _THUMBNAIL = "application/vnd.lnsim.thumbnail+json"
 
@@ -43,6 +43,7 @@ class Report:
         page: the answer and all that came with it, as ``Page.answer`` wrote it.
         thumbnail: the picture of the index entry as an `img` element, or an empty text.
         headline: the figure for the top of the index as a `figure` element, or an empty text.
+        pairs: the table of pairs for the index in its scroll box, or an empty text.
         notebook: the notebook itself.
     """
 
@@ -50,6 +51,7 @@ class Report:
     page: Mapping[str, Any]
     thumbnail: str
     headline: str
+    pairs: str
     notebook: nbformat.NotebookNode = field(repr=False)
 
 
@@ -79,14 +81,20 @@ def read_report(path: Path) -> Report:
     if not pages:
         raise NotebookError(f"Reading the executed notebook {path.name}: it gives no answer; call page.answer(...).")
     thumbnails = [output.data[_THUMBNAIL]["html"] for output in outputs if _THUMBNAIL in output.data]
-    headlines = [output.data["text/html"] for output in outputs if output.metadata.get("lnsim", {}).get("headline")]
     return Report(
         title=_take_title(notebook, path.name),
         page=pages[-1],
         thumbnail=clean_html(thumbnails[-1]) if thumbnails else "",
-        headline=_NUMBERED.sub("<b>", clean_html(headlines[-1])) if headlines else "",
+        headline=_for_index(outputs, "headline"),
+        pairs=_for_index(outputs, "headline_table"),
         notebook=notebook,
     )
+
+
+def _for_index(outputs: Sequence[Any], mark: str) -> str:
+    """The last output that is marked for the index, without its number on the page."""
+    marked = [output.data["text/html"] for output in outputs if output.metadata.get("lnsim", {}).get(mark)]
+    return _NUMBERED.sub("<b>", clean_html(marked[-1])) if marked else ""
 
 
 def write_report(report: Report, path: Path, before: Turn | None = None, after: Turn | None = None) -> Path:
@@ -132,7 +140,8 @@ def _context(
         "badge": markup.badge(page["source"]), "says": markup.says(rows, "Finding"),
         "banner": REPLICA_BANNER if page["source"] == "replica" else "",
         "contents": contents, "links": links, "turn": [_turn("Previous", before), _index_turn(), _turn("Next", after)],
-        "css": asset("report.css"), "theme": asset("theme.js"), "page_mime": _PAGE, "thumbnail_mime": _THUMBNAIL,
+        "css": asset("report.css"), "script": asset("theme.js") + asset("tables.js"),
+        "page_mime": _PAGE, "thumbnail_mime": _THUMBNAIL,
     }  # fmt: skip
 
 

@@ -81,17 +81,31 @@ def write_index(sections: Sequence[StudySection], runs: Sequence[StudyRun], path
     """Write the index over the studies' sections."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=False, trim_blocks=True)
     reports = [report for section in sections for report in section.reports]
-    figures = [report.headline for report in reports if report.headline]
+    # A replica's pairs say nothing about real models, so neither its figure nor its table stands above the studies.
+    real = [report for report in reports if report.page["source"] != "replica"]
+    figure = next((report.headline for report in real if report.headline), "")
+    pairs = next((report.pairs for report in real if report.pairs), "")
     html = environment.get_template("index.html.j2").render(
         css=asset("report.css"),
-        theme=asset("theme.js"),
-        links=[(section.name, f"#{section.name}") for section in sections] + [("How to read", "#how")],
+        script=asset("theme.js") + asset("tables.js"),
+        links=_links(sections, pairs),
         says=markup.says(_top(sections, reports), "Found"),
-        figure=figures[0] if figures else "",
+        figure=_leading_to(figure, "#pairs") if pairs else figure,
+        pairs=pairs,
         studies=sections,
         provenance=markup.provenance(_foot(sections, runs)),
     )
     return write_whole(path, (html.strip() + "\n").encode("utf-8"))
+
+
+def _links(sections: Sequence[StudySection], pairs: str) -> list[tuple[str, str]]:
+    studies = [(section.name, f"#{section.name}") for section in sections]
+    return ([("Pairs", "#pairs")] if pairs else []) + studies + [("How to read", "#how")]
+
+
+def _leading_to(figure: str, place: str) -> str:
+    """A figure whose caption ends with a link to the numbers behind it."""
+    return figure.replace("</figcaption>", f' <a href="{place}">All numbers</a></figcaption>')
 
 
 def _sentence(phrase: str) -> str:
@@ -119,13 +133,18 @@ def _top(sections: Sequence[StudySection], reports: Sequence[Report]) -> list[tu
     # Where no notebook offers a headline, the latest ones stand for what was found.
     led = [report for report in real if report.page.get("headline")] or real[::-1]
     led = led[:_MOST_HEADLINES]
-    found = [str(report.page.get("headline") or f"{report.title} {report.page['finding']}") for report in led]
+    # A headline may have two lines; the first of all is set in large type.
+    found = [line for report in led for line in _headline(report).split("\n")]
     trust = [str(report.page["trust"]) for report in led]
     return [
         ("Compared", [_compared(real)]),
         ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
         ("Trust", trust or ["Each report names its control and its weakest point."]),
     ]
+
+
+def _headline(report: Report) -> str:
+    return str(report.page.get("headline") or f"{report.title} {report.page['finding']}")
 
 
 def _compared(reports: Sequence[Report]) -> str:

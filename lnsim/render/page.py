@@ -218,6 +218,7 @@ class Page:
         shown: pd.DataFrame | None = None,
         gap_before: Sequence[Hashable] = (),
         transpose: bool = False,
+        headline: bool = False,
     ) -> None:
         """Write a DataFrame as CSV, then show it as a table.
 
@@ -231,6 +232,7 @@ class Page:
             shown: the part or shape of it that stands on the page, where the whole is too long.
             gap_before: index values before which a stronger line parts the rows.
             transpose: True to set attributes downwards, for few rows with many columns.
+            headline: True for the one table that stands on the index too, with all its rows in sight.
         """
         path = save_table(self._signed(frame), self._folder("data/tables"), f"{self.number}_{name}")
         if shown is not None:
@@ -239,9 +241,9 @@ class Page:
         label = self._marked(f"Table {number}.")
         whole = frame if shown is None else shown
         html = table_markup(
-            whole, f"cap-{number}", label, claim, caption, formats or {}, labels or {}, gap_before, transpose
+            whole, f"cap-{number}", label, claim, caption, formats or {}, labels or {}, gap_before, transpose, headline
         )
-        _show({"text/html": html})
+        _show({"text/html": html}, {"lnsim": {"headline_table": True}} if headline else {})
 
     def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
         """What the notebook shows and what it does not show, side by side."""

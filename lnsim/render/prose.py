@@ -33,15 +33,23 @@ _TAGS = frozenset(
         *("a", "b", "br", "code", "dd", "del", "div", "dl", "dt", "em", "figcaption", "figure", "h3", "h4", "hr", "i"),
         *("details", "summary"),
         *("img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "sup", "ul", "blockquote"),
+        *("svg", "line", "rect", "circle"),
         *("caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr"),
     }
 )
 _ATTRIBUTES = frozenset(
     {
         *("class", "id", "alt", "role", "tabindex", "title", "scope", "colspan", "rowspan"),
-        *("aria-label", "aria-labelledby", "aria-hidden"),
+        *("aria-label", "aria-labelledby", "aria-hidden", "data-v", "data-kind", "focusable"),
     }
 )
+_SHAPES = {
+    "svg": ("viewBox",),
+    "line": ("x1", "x2", "y1", "y2"),
+    "rect": ("x", "y", "width", "height"),
+    "circle": ("cx", "cy", "r"),
+}
+_NUMBERS = re.compile(r"-?[\d.]+( -?[\d.]+)*")
 _STYLE = re.compile(r"<style\b.*?</style>", re.DOTALL | re.IGNORECASE)
 _PICTURE = re.compile(r"data:image/(svg\+xml|png|gif|jpeg);base64,[A-Za-z0-9+/=]+")
 _LINK = re.compile(r"(https?://|[\w./-]*#|[\w./-]+\.html)", re.IGNORECASE)
@@ -79,6 +87,8 @@ def _allowed(tag: str, name: str, value: str) -> bool:
         return bool(_PICTURE.fullmatch(value))
     if tag == "a" and name == "href":
         return bool(_LINK.match(value))
+    if name in _SHAPES.get(tag, ()):
+        return bool(_NUMBERS.fullmatch(value))
     return name in _ATTRIBUTES
 
 

@@ -1,25 +1,44 @@
 """This module turns a labelled DataFrame into the table that a reader sees.
 
 Numbers stand right-aligned with a real minus sign, text stands left; each header has its scope; the caption names the
-box in which a wide table scrolls. The numbers themselves are never changed: the CSV beside it holds them in full.
+box in which a wide or long table scrolls. The numbers themselves are never changed: the CSV beside it holds them in
+full. A table is complete without script; ``templates/tables.js`` lets its readers sort and filter it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
 from lnsim.render.markup import inline
+from lnsim.render.strip import GROUP_CLASSES, Strip
 from lnsim.render.words import ROLE_LABELS, header_text, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cell_text", "table"]
+__all__ = ["LONG", "cell_text", "table"]
+
+LONG = 14
+"""A table of more rows scrolls in a box of limited height, and can be filtered."""
+
+_SORTED_FROM = 5
+"""A table of fewer rows is read at a glance, so nothing needs to be sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """One cell: its HTML, its text (empty where it is a picture), its number, if it is one, and its class."""
+
+    html: str
+    text: str
+    number: float | None = None
+    group: str = ""
 
 
 def cell_text(value: Any, spec: str = ".3f") -> str:
@@ -48,49 +67,80 @@ def table(
     labels: Mapping[str, str],
     gap_before: Sequence[Hashable] = (),
     transpose: bool = False,
+    whole: bool = False,
 ) -> str:
     """A DataFrame as a table in its scroll box.
 
     Args:
-        frame: index and columns labelled; columns of one or two levels.
+        frame: index and columns labelled; columns of one or two levels. Values may be strips. A column ``group`` says
+            what a row's pair is; where a column ``relation`` says it closer, that one is shown in its place.
         caption_id: id of the caption, unique on the page.
         label: for example ``Table 1.``; `claim` follows it in bold, then `caption`.
         formats: by column name (the last level), the format of its floats, where it is not the usual one.
         labels: by column name, what readers see in its place.
         gap_before: index values before which a stronger line parts the rows.
         transpose: True to set attributes downwards, for few rows with many columns.
+        whole: True to show all rows of a long table at once.
     """
-    import pandas as pd
-
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
-    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
-    if numbered and frame.shape[1] > 1 and not transpose:
-        # Row numbers say nothing; the first column names the rows. Evenly spaced layers, which pandas keeps as a range
-        # too, have a name.
-        frame = frame.set_index(frame.columns[0])
-    texts = _texts(frame, formats)
-    texts = texts.rename(columns=dict(labels))
-    shown = texts.T if transpose else texts
+    frame = _named_rows(frame, transpose)
+    groups = [] if transpose else _groups(frame)
+    cells = _cells(frame.drop(columns="group") if groups and "relation" in frame.columns else frame, formats, groups)
+    cells = cells.rename(columns=dict(labels))
+    shown = cells.T if transpose else cells
     words = f"<b>{inline(f'{label} {claim}')}</b> {inline(caption)}"
+    sorts = len(shown) >= _SORTED_FROM and not transpose
+    box = "scroll long" if len(shown) > LONG and not whole else "scroll"
+    kind = "dataframe sorts" if sorts else "dataframe"
     return (
-        f'<div class="scroll" role="region" aria-labelledby="{escape(caption_id)}" tabindex="0">'
-        f'<table class="dataframe"><caption id="{escape(caption_id)}">{words}</caption>\n'
-        f"<thead>{_head(shown)}</thead>\n<tbody>\n{_body(shown, gap_before)}</tbody></table></div>"
+        f'<div class="{box}" role="region" aria-labelledby="{escape(caption_id)}" tabindex="0">'
+        f'<table class="{kind}"><caption id="{escape(caption_id)}">{words}</caption>\n'
+        f"<thead>{_head(shown)}</thead>\n<tbody>\n{_body(shown, gap_before, groups, sorts)}</tbody></table></div>"
     )
 
 
-def _texts(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
+def _named_rows(frame: pd.DataFrame, transpose: bool) -> pd.DataFrame:
+    """Row numbers say nothing; the first column names the rows in their place.
+
+    Evenly spaced layers, which pandas keeps as a range too, have a name.
+    """
+    import pandas as pd
+
+    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
+    return frame.set_index(frame.columns[0]) if numbered and frame.shape[1] > 1 and not transpose else frame
+
+
+def _groups(frame: pd.DataFrame) -> list[str]:
+    """What the pair of each row is, where a column says so."""
+    if "group" not in frame.columns or frame.columns.nlevels > 1:
+        return []
+    values = [str(value) for value in frame["group"]]
+    return values if set(values) <= set(GROUP_CLASSES) else []
+
+
+def _cells(frame: pd.DataFrame, formats: Mapping[str, str], groups: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     columns = {}
     for place, name in enumerate(frame.columns):
         last = str(name[-1] if isinstance(name, tuple) else name)
         spec = formats.get(last, _spec(last))
-        columns[place] = [cell_text(value, spec) for value in frame.iloc[:, place].tolist()]
-    texts = pd.DataFrame(columns, index=frame.index, dtype=object)
-    texts.columns = frame.columns
-    return texts
+        kinds = groups if groups and last in ("group", "relation") else [""] * len(frame)
+        values = frame.iloc[:, place].tolist()
+        columns[place] = [_cell(value, spec, kind) for value, kind in zip(values, kinds, strict=True)]
+    cells = pd.DataFrame(columns, index=frame.index, dtype=object)
+    cells.columns = frame.columns
+    return cells
+
+
+def _cell(value: Any, spec: str, group: str) -> _Cell:
+    if isinstance(value, Strip):
+        return _Cell(value.html, "", value.r)
+    text = cell_text(value, spec)
+    number = value.item() if hasattr(value, "item") else value
+    is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+    return _Cell(escape(text), text, float(number) if is_number else None, GROUP_CLASSES.get(group, ""))
 
 
 def _spec(name: str) -> str:
@@ -100,9 +150,9 @@ def _spec(name: str) -> str:
     return ".1%" if "share" in name.split("_") else ".3f"
 
 
-def _is_text(values: Sequence[str]) -> bool:
+def _is_text(cells: Sequence[_Cell]) -> bool:
     """A column is text where no cell starts like a number."""
-    return not any(value[:1].isdigit() or value[:2].strip("−")[:1].isdigit() for value in values)
+    return not any(cell.text[:1].isdigit() or cell.text[:2].strip("−")[:1].isdigit() for cell in cells)
 
 
 def _kind(shown: pd.DataFrame, place: int) -> str:
@@ -127,11 +177,29 @@ def _head(shown: pd.DataFrame) -> str:
     return f"{rows}<tr>{_corner(shown)}{cells}</tr>"
 
 
-def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable]) -> str:
-    kinds = [_kind(shown, place) for place in range(shown.shape[1])]
-    rows = ""
-    for label, values in zip(shown.index, shown.to_numpy().tolist(), strict=True):
-        kind = ' class="gap"' if label in gap_before else ""
-        cells = "".join(f"<td{kinds[place]}>{escape(value)}</td>" for place, value in enumerate(values))
-        rows += f'<tr{kind}><th scope="row">{escape(header_text(label))}</th>{cells}</tr>\n'
+def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[str], sorts: bool) -> str:
+    texts = [_is_text(shown.iloc[:, place].tolist()) for place in range(shown.shape[1])]
+    rows, before = "", None
+    for place, (label, cells) in enumerate(zip(shown.index, shown.to_numpy().tolist(), strict=True)):
+        # Rows of one name in a row are one block, and the line stands above the block.
+        kind = ' class="gap"' if label in gap_before and label != before else ""
+        group = f' data-kind="{groups[place]}"' if groups else ""
+        row = "".join(_data(cell, text, sorts) for cell, text in zip(cells, texts, strict=True))
+        rows += (
+            f'<tr{kind}{group}><th scope="row"{_sort_key(label, sorts)}>{escape(header_text(label))}</th>{row}</tr>\n'
+        )
+        before = label
     return rows
+
+
+def _data(cell: _Cell, text: bool, sorts: bool) -> str:
+    names = " ".join(name for name in ("text" if text else "", cell.group) if name)
+    kind = f' class="{names}"' if names else ""
+    return f"<td{kind}{_sort_key(cell.number, sorts)}>{cell.html}</td>"
+
+
+def _sort_key(value: Any, sorts: bool) -> str:
+    """The number by which a row is sorted, with more digits than readers see; nothing where a table does not sort."""
+    number = value.item() if hasattr(value, "item") else value
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    return f' data-v="{number:.10g}"' if sorts and is_number else ""

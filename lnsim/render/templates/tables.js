@@ -1,0 +1,80 @@
+// Tables that sort and filter. Without script a table is complete, in its own order, and has none of these controls.
+(function () {
+  const LONG = 14;
+  const name = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const make = (tag, set) => Object.assign(document.createElement(tag), set);
+
+  const compare = (column) => (x, y) => {
+    const [a, b] = [x.cells[column], y.cells[column]], [v, w] = [a.dataset.v, b.dataset.v];
+    if (v !== undefined && w !== undefined) return v - w;
+    if (v !== undefined || w !== undefined) return v !== undefined ? -1 : 1; // numbers before what is none
+    return a.textContent.localeCompare(b.textContent, "en", { numeric: true });
+  };
+
+  // One press sorts upwards, the next downwards, the third gives the table its own order back.
+  const sortable = (table) => {
+    const body = table.tBodies[0], own = [...body.rows], head = [...table.tHead.rows].pop();
+    [...head.cells].forEach((th, column) => {
+      if (th.tagName !== "TH" || !th.textContent.trim()) return;
+      const button = make("button", { type: "button", textContent: th.textContent });
+      th.replaceChildren(button);
+      button.onclick = () => {
+        const next = { ascending: "descending", descending: "" }[th.getAttribute("aria-sort")] ?? "ascending";
+        [...head.cells].forEach((cell) => cell.removeAttribute("aria-sort"));
+        const rows = [...own];
+        if (next) {
+          th.setAttribute("aria-sort", next);
+          rows.sort(compare(column));
+          if (next === "descending") rows.reverse();
+        }
+        table.classList.toggle("sorted", !!next);
+        body.append(...rows);
+      };
+    });
+  };
+
+  const kindButtons = (rows, kinds, tools, show) => {
+    const count = (kind) => rows.filter((row) => !kind || row.dataset.kind === kind).length;
+    ["", ...kinds].forEach((kind) => {
+      const button = make("button", { type: "button", textContent: `${kind ? name(kind) : "All"} ${count(kind)}` });
+      button.setAttribute("aria-pressed", String(!kind));
+      button.onclick = () => {
+        [...tools.querySelectorAll("button")].forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
+        show((row) => !kind || row.dataset.kind === kind);
+      };
+      tools.append(button);
+    });
+  };
+
+  const wordField = (tools, show) => {
+    const label = make("label", { textContent: "Rows with " }), field = make("input", { type: "search" });
+    field.autocomplete = "off";
+    field.oninput = () => {
+      const words = field.value.trim().toLowerCase().replace(/-(?=\d)/g, "−");
+      show((row) => row.textContent.toLowerCase().includes(words));
+    };
+    label.append(field);
+    tools.append(label);
+  };
+
+  const filterable = (table) => {
+    const rows = [...table.tBodies[0].rows], kinds = [...new Set(rows.map((row) => row.dataset.kind))].filter(Boolean);
+    if (kinds.length < 2 && rows.length <= LONG) return;
+    const box = table.closest(".scroll"), tools = make("div", { className: "tools" });
+    const said = make("span", { className: "state num" });
+    tools.setAttribute("role", "group");
+    tools.setAttribute("aria-label", "Filter the rows of " + (table.caption.querySelector("b") ?? table.caption).textContent);
+    said.setAttribute("role", "status");
+    const show = (wanted) => {
+      rows.forEach((row) => { row.hidden = !wanted(row); });
+      const n = rows.filter((row) => !row.hidden).length;
+      said.textContent = n === rows.length ? "" : `${n} of ${rows.length} rows`;
+    };
+    if (kinds.length > 1) kindButtons(rows, kinds, tools, show);
+    else wordField(tools, show);
+    tools.append(said);
+    box.before(tools);
+  };
+
+  document.querySelectorAll("table.sorts").forEach((table) => { sortable(table); filterable(table); });
+})();
