@@ -41,7 +41,7 @@ _MANY_TIMES = 5.0
 
 @styled
 def gamma_maps(maps: Mapping[str, pd.DataFrame]) -> Figure:
-    """γ over layer (rows) and channel (columns, sorted), one map a model, each with its own printed limits.
+    """γ over layer (rows) and channel (columns, sorted), one map a model, each on its own scale, named in its title.
 
     Args:
         maps: by model, one row a layer and one column a group of channels.
@@ -52,13 +52,14 @@ def gamma_maps(maps: Mapping[str, pd.DataFrame]) -> Figure:
         extent = (0.0, 1.0, layers[-1] + 0.5, layers[0] - 0.5)
         image = ax.imshow(values, cmap=SEQUENTIAL, aspect="auto", interpolation="nearest", extent=extent)
         ax.grid(False)
-        ax.set_title(model, fontsize=11.5, pad=5)
+        low, high = image.get_clim()
+        ax.set_title(f"{model}: {rounded(low, '.2f')} to {rounded(high, '.2f')}", fontsize=11.5, pad=5)
         ax.set_xticks([0, 1], labels=["least", "largest"], fontsize=10)
         ax.set_ylabel("layer", fontsize=10.5)
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-        _colour_bar(ax, image)
+    _colour_bar(axes[min(1, len(axes) - 1)], image)
     figure.supxlabel("channels, sorted by their mean over the layers", fontsize=11, color=LABEL)
-    return placed(figure, right=0.6, between=1.1)
+    return placed(figure, right=0.75, between=0.75)
 
 
 @styled
@@ -157,11 +158,9 @@ def rounding_by_layer(frame: pd.DataFrame, colours: Colours) -> Figure:
 
 
 def _colour_bar(ax: Axes, image: AxesImage) -> None:
-    """A bar at the right of a map, inside its panel's place, with the limits printed."""
-    low, high = image.get_clim()
-    inner = ax.inset_axes((1.03, 0.0, 0.035, 1.0))
-    bar = ax.figure.colorbar(image, cax=inner)
-    bar.set_ticks([low, high], labels=[rounded(low, ".2f"), rounded(high, ".2f")], fontsize=10)
+    """A bar at the right of a map, for all maps: each one's own least and largest value, which its title gives."""
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.04, 0.0, 0.04, 1.0)))
+    bar.set_ticks(image.get_clim(), labels=["least", "largest"], fontsize=10)
     bar.outline.set_visible(False)
 
 
