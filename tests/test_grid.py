@@ -49,6 +49,10 @@ def test_one_spacing_away_from_zero_is_the_next_stored_value(dtype: Any) -> None
     assert (values[:-1].astype(np.float64) + spacing(values[:-1]) == values[1:].astype(np.float64)).all()
 
 
+def test_the_grid_of_another_dtype_can_be_asked_for_and_zero_has_the_smallest_step() -> None:
+    assert spacing(np.float32([1.0, 0.75, 0.0]), np.dtype(BF16)).tolist() == [2.0**-7, 2.0**-8, 2.0**-133]
+
+
 @pytest.mark.parametrize("sd", [2e-4, 6e-4, 3e-3])
 def test_the_expected_share_is_that_of_a_simulated_update(sd: float) -> None:
     rng = np.random.default_rng(3)

@@ -46,9 +46,17 @@ def ulp_distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int
     return np.asarray(np.abs(_places(a) - _places(b)))
 
 
-def spacing(values: npt.NDArray[Any]) -> Floats:
-    """Size of one unit in the last place at each stored value: the step to the next one away from zero."""
-    info = ml_dtypes.finfo(values.dtype)  # type: ignore[no-untyped-call]
+def spacing(values: npt.NDArray[Any], dtype: np.dtype[Any] | None = None) -> Floats:
+    """Size of one unit in the last place at each value: the step to the next one away from zero.
+
+    Args:
+        values: floats, any shape.
+        dtype: whose grid is meant; that of the values themselves by default.
+
+    >>> spacing(np.float32([1.0, 0.75, -0.01]), np.dtype(ml_dtypes.bfloat16)).tolist() == [2**-7, 2**-8, 2**-14]
+    True
+    """
+    info = ml_dtypes.finfo(values.dtype if dtype is None else dtype)  # type: ignore[no-untyped-call]
     size = np.maximum(np.abs(values.astype(np.float64)), float(info.smallest_normal))
     # frexp is exact, where a logarithm could land on the wrong side of a power of two.
     return np.asarray(np.ldexp(float(info.eps), np.frexp(size)[1] - 1))

@@ -96,9 +96,7 @@ def _row(vectors: NormVectors) -> dict[str, Any]:
     return {
         "family": vectors.model_type,
         "norm_type": vectors.norm_type,
-        "blocks": len(
-            {(role.rpartition("/")[0], n) for role, one in vectors.roles.items() for n in one.layers if n >= 0}
-        ),
+        "blocks": _n_blocks(vectors),
         "channels": vectors.hidden_size,
         "tensors": len(stored),
         "bytes": sum(array.nbytes for array in stored.values()),
@@ -108,3 +106,9 @@ def _row(vectors: NormVectors) -> dict[str, Any]:
         "bytes_received": vectors.bytes_received,
         "missing_layers": sum(len(layers) for layers in vectors.missing_layers.values()),
     }
+
+
+def _n_blocks(vectors: NormVectors) -> int:
+    """Blocks that have a norm with a role; those of each tower, and of an MTP block, count apart."""
+    named = {role: one for role, one in vectors.roles.items() if not role.startswith("other/")}
+    return len({(role.rpartition("/")[0], int(n)) for role, one in named.items() for n in one.layers if n >= 0})

@@ -16,25 +16,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.measure.grid import spacing
 
-__all__ = ["BF16", "grid_step", "pattern_kept", "rounding_by_layer", "rounding_summary"]
+__all__ = ["BF16", "pattern_kept", "rounding_by_layer", "rounding_summary"]
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 """The grid that the checkpoints of the dispute are stored on."""
 
 Floats = npt.NDArray[np.float64]
-
-
-def grid_step(values: npt.ArrayLike, dtype: np.dtype[Any] = BF16) -> Floats:
-    """Distance of each value to the next larger one in size, on the grid of a float dtype; same shape, float64.
-
-    >>> grid_step([1.0, 0.75, -0.01]).tolist() == [2**-7, 2**-8, 2**-14]
-    True
-    """
-    wide = np.abs(np.asarray(values, dtype=np.float64))
-    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-    exponent = np.floor(np.log2(np.maximum(wide, float(info.smallest_normal))))
-    return np.asarray(np.exp2(exponent - int(info.nmant)))
 
 
 def pattern_kept(ratio: npt.ArrayLike) -> Floats:
@@ -85,7 +74,7 @@ def rounding_summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _of_role(label: str, one: RoleVectors, generator: np.random.Generator) -> pd.DataFrame:
     scale = one.scale.astype(np.float64)
-    step = grid_step(scale)
+    step = spacing(scale, BF16)
     signal, error = scale.std(axis=1), np.sqrt(np.mean(step**2, axis=1) / 12)
     before = scale if _is_finer(one.stored.dtype) else scale + step * (generator.random(scale.shape) - 0.5)
     after = before.astype(BF16).astype(np.float64)
