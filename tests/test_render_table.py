@@ -145,6 +145,12 @@ def test_rows_say_what_their_pair_is_and_the_relation_stands_in_its_colour() -> 
     assert ">group<" not in html
 
 
+def test_comparisons_within_a_model_are_a_group_without_a_colour() -> None:
+    html = written(pd.DataFrame({"group": ["within", "related"], "n": [1, 2]}, index=["x", "y"]))
+    assert '<tr data-kind="within"><th scope="row">x</th><td class="text">within</td>' in html
+    assert '<td class="text rel">related</td>' in html
+
+
 def test_other_groups_are_plain_text() -> None:
     html = written(pd.DataFrame({"group": ["dense"], "n": [1]}, index=["x"]))
     assert "data-kind" not in html

@@ -27,6 +27,9 @@ __all__ = ["LONG", "cell_text", "table"]
 LONG = 14
 """A table of more rows scrolls in a box of limited height, and can be filtered."""
 
+_WITHIN = "within"
+"""The group of comparisons within one model, which stand beside those of pairs in some tables."""
+
 _SORTED_FROM = 5
 """A table of fewer rows is read at a glance, so nothing needs to be sorted."""
 
@@ -116,7 +119,7 @@ def _groups(frame: pd.DataFrame) -> list[str]:
     if "group" not in frame.columns or frame.columns.nlevels > 1:
         return []
     values = [str(value) for value in frame["group"]]
-    return values if set(values) <= set(GROUP_CLASSES) else []
+    return values if set(values) <= {*GROUP_CLASSES, _WITHIN} else []
 
 
 def _cells(frame: pd.DataFrame, formats: Mapping[str, str], groups: Sequence[str]) -> pd.DataFrame:
