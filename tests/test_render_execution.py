@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from render_notebooks import code, markdown, write
 
 from lnsim.render.execution import execute
@@ -53,3 +54,28 @@ def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
     outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=30)
     assert outcome.status == "failed"
     assert str(outcome.error).startswith("DeadKernel in cell 3")
+
+
+DIES_AT_FIRST = """
+import os
+flag = os.environ["LNSIM_TEST_FLAG"]
+with open(flag, "a") as log:
+    log.write("x")
+if os.path.getsize(flag) <= int(os.environ["LNSIM_TEST_DEATHS"]):
+    os._exit(1)
+"""
+
+
+@pytest.mark.parametrize(("deaths", "status"), [(1, "done"), (3, "failed")])
+def test_a_kernel_that_dies_while_it_starts_is_started_again_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int, status: str
+) -> None:
+    """Another program may take its port first; a kernel that never starts is told all the same."""
+    (tmp_path / "sitecustomize.py").write_text(DIES_AT_FIRST)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("LNSIM_TEST_FLAG", str(tmp_path / "starts"))
+    monkeypatch.setenv("LNSIM_TEST_DEATHS", str(deaths))
+    outcome = execute(small(tmp_path, "print(1)"), tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    assert outcome.status == status
+    assert len((tmp_path / "starts").read_text()) == min(deaths + 1, 3)
+    assert status == "done" or "Kernel died before replying" in str(outcome.error)

@@ -22,6 +22,7 @@ __all__ = ["execute"]
 
 _INJECTED = "injected-parameters"
 _LONGEST_MESSAGE = 400
+_STARTS = 3
 _CONFIG = {
     "KernelManager": {"transport_encryption": "auto"},
     # A kernel is interrupted when it is shut down, and would complain on stderr; what fails in a cell is told anyhow.
@@ -75,7 +76,7 @@ def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Pa
 
     reached = _Reached()
     try:
-        _papermill(notebook, part, parameters, root, timeout, reached)
+        _start_until_it_holds(notebook, part, parameters, root, timeout, reached)
     except PapermillExecutionError as error:
         return f"{error.ename} in cell {error.exec_count}: {_first_line(error.evalue)}"
     except CellTimeoutError:
@@ -84,6 +85,22 @@ def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Pa
         return f"DeadKernel in cell {reached.cell}: the kernel died; memory may have run out"
     except (CellExecutionError, NoSuchKernel, PapermillException, OSError, RuntimeError) as error:
         return f"{type(error).__name__}: {_first_line(str(error))}"
+    return None
+
+
+def _start_until_it_holds(
+    notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Path, timeout: int, reached: _Reached
+) -> None:
+    """Run papermill, again where the kernel died before its first cell.
+
+    A kernel's ports are chosen before it binds them, and any other program may take one in between.
+    """
+    for tries_left in reversed(range(_STARTS)):
+        try:
+            return _papermill(notebook, part, parameters, root, timeout, reached)
+        except RuntimeError as error:
+            if reached.cell or not tries_left or "before replying" not in str(error):
+                raise
     return None
 
 
