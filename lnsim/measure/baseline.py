@@ -85,7 +85,11 @@ def baseline_terms(vectors: NormVectors, roles: Sequence[str], baseline_layer: i
         of that layer), ``bound`` (the largest cosine that these two means allow) and ``cosine_elsewhere`` (mean cosine
         of that layer with all layers but the baseline).
     """
-    return pd.concat([_terms(vectors, role, baseline_layer) for role in roles], ignore_index=True)
+    frames = [
+        _terms(vectors, role, baseline_layer).assign(cosine_elsewhere=_elsewhere(vectors[role], baseline_layer))
+        for role in roles
+    ]
+    return pd.concat(frames, ignore_index=True)
 
 
 def every_model(models: Mapping[str, NormVectors], labels: Mapping[str, str], baseline_layer: int) -> pd.DataFrame:
@@ -105,7 +109,7 @@ def every_model(models: Mapping[str, NormVectors], labels: Mapping[str, str], ba
         for role, one in vectors.roles.items():
             if role.startswith("other/") or baseline_layer not in one.layers or len(one.layers) < 3:
                 continue
-            terms = _terms(vectors, role, baseline_layer).drop(columns=["bound", "cosine_elsewhere"])
+            terms = _terms(vectors, role, baseline_layer).drop(columns="bound")
             found = row_statistics(np.delete(one.scale, one.row(baseline_layer), axis=0))
             own = float(_shares(one.scale)[one.row(baseline_layer)])
             frames.append(terms.assign(model=labels[key], mean=found.mean, std=found.std, share_baseline=own))
@@ -184,8 +188,9 @@ def shuffled(
     One permutation is shared by all layers, so that layers which resemble each other are not counted as independent.
 
     Returns:
-        By layer, the columns of ``baseline_terms`` and ``null_low``, ``null_high``, the ends of the middle 95 % of the
-        shuffled cosines; and one row a role with p two-sided for the mean r, one-sided for the largest ``|r|``.
+        By layer, the columns of ``baseline_terms`` but the last, and ``null_low``, ``null_high``, the ends of the
+        middle 95 % of the shuffled cosines; and one row a role with p two-sided for the mean r, one-sided for the
+        largest ``|r|``.
     """
     bands, rows = [], {}
     for role in roles:
@@ -228,7 +233,6 @@ def _terms(vectors: NormVectors, role: str, baseline_layer: int) -> pd.DataFrame
     others = np.delete(np.arange(len(one.layers)), own)
     terms = cosine_terms(one.scale[[own]], one.scale[others])
     shares = _shares(one.scale)
-    elsewhere = _mean_with_others(pairwise(one.scale[others], one.scale[others], "cosine"))
     spread = np.sqrt(1 - shares[own] ** 2) * np.sqrt(1 - shares[others] ** 2)
     return pd.DataFrame(
         {
@@ -241,9 +245,14 @@ def _terms(vectors: NormVectors, role: str, baseline_layer: int) -> pd.DataFrame
             "r": terms.r[0],
             "share": shares[others],
             "bound": terms.mean_term[0] + spread,
-            "cosine_elsewhere": elsewhere,
         }
     )
+
+
+def _elsewhere(one: RoleVectors, baseline_layer: int) -> npt.NDArray[np.float64]:
+    """Mean cosine of every other layer with all layers but the baseline."""
+    others = np.delete(one.scale, one.row(baseline_layer), axis=0)
+    return _mean_with_others(pairwise(others, others, "cosine"))
 
 
 def _null(one: RoleVectors, baseline_layer: int, n_permutations: int, seed: int) -> npt.NDArray[np.float64]:
