@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import lnsim
-
 ROOT = Path(__file__).resolve().parents[1]
 STUDY = "small_models"
 
@@ -36,10 +34,13 @@ socket.socket.connect, socket.getaddrinfo = connect, getaddrinfo
 """
 
 
+ONLY = ("00", "01", "05")
+"""The rest runs the same way, in CI through the README's own command."""
+
+
 def notebooks() -> list[Path]:
-    """Those that the study runs."""
-    runs = lnsim.load_study(STUDY).experiments
-    return [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem[:2] in runs]
+    """Those that are run here."""
+    return [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem[:2] in ONLY]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedP
         "HOME": str(folder),
     }
     done = subprocess.run(
-        [sys.executable, str(ROOT / "run_all.py"), "--study", STUDY, "--reports", str(folder / "reports")],
+        [
+            sys.executable,
+            str(ROOT / "run_all.py"),
+            "--study",
+            STUDY,
+            "--only",
+            ",".join(ONLY),
+            "--reports",
+            str(folder / "reports"),
+        ],
         capture_output=True,
         text=True,
         cwd=folder,

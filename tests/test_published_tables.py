@@ -106,4 +106,4 @@ def test_none_is_off_by_more_than_two_ten_thousandths(printed: list[tuple[str, f
 
 def test_every_row_of_these_tables_says_that_it_is_a_replica() -> None:
     for path in TABLES.glob("*.csv"):
-        assert (pd.read_csv(path).vectors == "REPLICA, synthetic").all(), path.name
+        assert (pd.read_csv(path).source == "REPLICA, synthetic").all(), path.name

@@ -292,7 +292,7 @@ class Page:
 
     def _signed(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The frame, with a column that says so where its numbers come from a replica: a CSV has no badge."""
-        return frame.assign(vectors="REPLICA, synthetic") if self.kind == "replica" else frame
+        return frame.assign(source="REPLICA, synthetic") if self.kind == "replica" else frame
 
     def _marked(self, text: str) -> str:
         return f"REPLICA. {text}" if self.kind == "replica" else text
