@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError, StudyError
 from lnsim.render.execution import execute
+from lnsim.render.bytecode import shared_bytecode
 from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
 from lnsim.render.record import Outcome, StudyRun, load_run, save_run
 from lnsim.study.catalog import Study, list_studies, load_study
@@ -97,7 +98,7 @@ def run_plans(
         each(plan.study.name, outcome)
         return outcome
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with shared_bytecode(), ThreadPoolExecutor(jobs) as pool:
         outcomes = list(pool.map(run, tasks))
     runs = []
     for plan in plans:
