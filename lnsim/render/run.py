@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError, StudyError
-from lnsim.render.execution import execute
 from lnsim.render.bytecode import shared_bytecode
+from lnsim.render.execution import execute
 from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
 from lnsim.render.record import Outcome, StudyRun, load_run, save_run
 from lnsim.study.catalog import Study, list_studies, load_study
