@@ -25,7 +25,7 @@ from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME, Layout, check_index
 from lnsim.checkpoint.local import LocalCheckpoint, open_local
 from lnsim.checkpoint.ranges import Read, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.remote_shard import FIRST_WINDOW, RemoteShard
-from lnsim.checkpoint.source import MAX_JSON_BYTES, Progress, Traffic, locate, no_progress, parse_config
+from lnsim.checkpoint.source import MAX_JSON_BYTES, Progress, Traffic, by_shard, locate, no_progress, parse_config
 from lnsim.checkpoint.transport import Settings, Transport
 from lnsim.errors import HubError, LnsimError, RepoNotFoundError, TensorNotFoundError
 
@@ -75,18 +75,13 @@ class HubCheckpoint:
             TensorNotFoundError: when a name is in no shard.
             HubError: or the subclass that fits, for the first range that could not be read.
         """
-        shard_of = locate(self.headers, where=self.where)
-        by_shard: dict[str, list[str]] = {}
-        for name in names:
-            if name not in shard_of:
-                raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
-            by_shard.setdefault(shard_of[name], []).append(name)
+        wanted_of = by_shard(names, self.headers, where=self.where)
         jobs = _by_turns(
             [(self.files[shard], read) for read in plan_reads(self.files[shard].header, wanted)]
-            for shard, wanted in by_shard.items()
+            for shard, wanted in wanted_of.items()
         )
         done = _in_threads(lambda job: job[0].read(job[1]), jobs, self.transport.settings, progress)
-        empty = {name: b"" for wanted in by_shard.values() for name in wanted}
+        empty = {name: b"" for wanted in wanted_of.values() for name in wanted}
         return empty | slice_reads((read, data) for (_, read), data in zip(jobs, done, strict=True))
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:

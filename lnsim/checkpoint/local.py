@@ -15,7 +15,7 @@ from typing import Any
 from lnsim.checkpoint.header import LENGTH_BYTES, Header, header_stop, parse_header
 from lnsim.checkpoint.layout import CONFIG_NAME, Layout, check_index, find_layout, parse_index
 from lnsim.checkpoint.ranges import ByteRange, part_range, plan_reads, slice_reads
-from lnsim.checkpoint.source import MAX_JSON_BYTES, Progress, Traffic, locate, no_progress, parse_config
+from lnsim.checkpoint.source import MAX_JSON_BYTES, Progress, Traffic, by_shard, locate, no_progress, parse_config
 from lnsim.checkpoint.store import read_provenance
 from lnsim.errors import FormatError, HeaderError, RangeError, SourceError, TensorNotFoundError
 
@@ -48,16 +48,11 @@ class LocalCheckpoint:
             TensorNotFoundError: when a name is in no shard.
             RangeError: when a file ends before its header says.
         """
-        shard_of = locate(self.headers, where=self.where)
-        by_shard: dict[str, list[str]] = {}
-        for name in names:
-            if name not in shard_of:
-                raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
-            by_shard.setdefault(shard_of[name], []).append(name)
+        wanted_of = by_shard(names, self.headers, where=self.where)
         found: dict[str, bytes] = {}
-        for done, (shard, wanted) in enumerate(by_shard.items(), 1):
+        for done, (shard, wanted) in enumerate(wanted_of.items(), 1):
             found.update(self._read_shard(shard, wanted))
-            progress(done, len(by_shard))
+            progress(done, len(wanted_of))
         return found
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:

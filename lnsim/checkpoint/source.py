@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lnsim.checkpoint.header import Header
-from lnsim.errors import FormatError
+from lnsim.errors import FormatError, TensorNotFoundError
 
-__all__ = ["MAX_JSON_BYTES", "Checkpoint", "Progress", "Traffic", "locate", "no_progress", "parse_config"]
+__all__ = ["MAX_JSON_BYTES", "Checkpoint", "Progress", "Traffic", "by_shard", "locate", "no_progress", "parse_config"]
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
 """A config or index over this size is refused: the largest known index has about 10 MB."""
@@ -100,6 +100,21 @@ def locate(headers: Mapping[str, Header], *, where: str) -> dict[str, str]:
                     f"so which one counts is unclear."
                 )
             found[name] = shard
+    return found
+
+
+def by_shard(names: Iterable[str], headers: Mapping[str, Header], *, where: str) -> dict[str, list[str]]:
+    """The tensor names wanted of each shard, by file name.
+
+    Raises:
+        TensorNotFoundError: when a name is in no shard.
+    """
+    shard_of = locate(headers, where=where)
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if name not in shard_of:
+            raise TensorNotFoundError(f"Reading {where}: no shard holds a tensor {name!r:.160}.")
+        found.setdefault(shard_of[name], []).append(name)
     return found
 
 

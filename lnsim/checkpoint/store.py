@@ -100,15 +100,15 @@ def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Prove
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
             dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
-        ) as part:
+        ) as file:
+            part = Path(file.name)
             try:
-                _write_synced(part, content)
-                _check(Path(part.name), tensors)
-                os.chmod(part.name, 0o644)
-                os.replace(part.name, path)
-            except BaseException:
-                Path(part.name).unlink(missing_ok=True)
-                raise
+                _write_synced(file, content)
+                _check(part, tensors)
+                part.chmod(0o644)
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)  # nothing is left of it where it got its name
     except OSError as error:
         raise StoreError(f"Writing {path}: {error.strerror or error}. Nothing was changed.") from error
     return path
