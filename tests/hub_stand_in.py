@@ -148,8 +148,9 @@ class HubStandIn:
             return list(self._requests)
 
     def forget(self) -> None:
-        """Start the record anew."""
-        with self._lock:
+        """Start the record anew, once every answer under way has been sent."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._active == 0, timeout=1.5)
             self._requests.clear()
 
     def paths(self, origin: str | None = None) -> list[str]:
