@@ -1,13 +1,14 @@
 """This module is the command line: what a person types, and what goes to stdout and stderr.
 
 Only data goes to stdout. Progress bars and errors go to stderr; an error is one line, unless ``--debug`` asks for the
-traceback. Exit codes: 0 done, 1 a clear error, 2 wrong usage.
+traceback. Exit codes: 0 done, 1 a clear error, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from lnsim.checkpoint.source import Progress
 from lnsim.errors import LnsimError
@@ -24,8 +26,25 @@ __all__ = ["app", "main"]
 
 T = TypeVar("T")
 
+_INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 and the signal's number, as shells have it."""
+
+
+class _Commands(TyperGroup):
+    """The commands; Ctrl-C ends each of them with one line. Versions of typer differ in what they make of it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("lnsim: interrupted. What was not finished was not written.", err=True)
+            raise typer.Exit(_INTERRUPTED) from None
+
+
 app = typer.Typer(
     name="lnsim",
+    cls=_Commands,
     help="Read only the normalisation weights of model checkpoints, and measure what they say about a common origin.",
     no_args_is_help=True,
     add_completion=False,
@@ -110,7 +129,23 @@ def list_command(as_json: AsJson = False, debug: Debug = False) -> None:
 
 def main() -> None:
     """Run the command line."""
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            _leave_at_once()
+        raise
+
+
+def _leave_at_once() -> None:
+    """End the process without waiting for its threads, as a normal exit does.
+
+    One may sit in a call that nothing wakes (a name server that does not answer), and none has anything left to save:
+    only this thread writes files, and it has cleaned up.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(_INTERRUPTED)
 
 
 def _or_exit(work: Callable[[], T], debug: bool) -> T:
