@@ -10,6 +10,7 @@ import gzip
 import itertools
 import json
 import re
+import select
 import socket
 import struct
 import threading
@@ -45,6 +46,9 @@ class Repo:
     refs: dict[str, str]
     gated: bool = False
     moves_to: str | None = None  # main moves there once its commit has been asked for
+    one_call: Callable[[dict[str, Any]], Any] = lambda answer: (
+        answer
+    )  # what the call for all headers makes of the truth
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,22 @@ class Request:
     authorization: str | None
     status: int
     client: tuple[str, int]
+    sent: int = 0  # bytes of the body that left the server
+
+
+@dataclass
+class Change:
+    """What happens on the server when a path is asked for the nth time, between making the answer and sending it."""
+
+    pattern: str
+    action: Callable[[], object]
+    nth: int = 1
+    _seen: int = 0
+
+    def is_due(self, path: str) -> bool:
+        """Whether this request is the one."""
+        self._seen += bool(re.search(self.pattern, path))
+        return self._seen == self.nth and bool(re.search(self.pattern, path))
 
 
 @dataclass
@@ -87,18 +107,22 @@ class HubStandIn:
         offers_one_call: bool = True,
         signature_uses: int = 1_000_000,
         tells_sizes: bool = True,
+        signature_seconds: float = 1e9,
     ) -> None:
         self.latency = latency
         self.offers_one_call = offers_one_call
         self.signature_uses = signature_uses
         self.tells_sizes = tells_sizes
+        self.signature_seconds = signature_seconds
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
+        self.changes: list[Change] = []
         self._requests: list[Request] = []
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._active = 0
         self._signatures: dict[str, int] = {}
+        self._issued: dict[str, float] = {}
         self._numbers = itertools.count()
         self._hub = self._server("hub", self._answer_hub)
         self._cdn = self._server("cdn", self._answer_cdn)
@@ -157,6 +181,11 @@ class HubStandIn:
         """Paths asked for, in the order of the answers."""
         return [request.path for request in self.requests if origin in (None, request.origin)]
 
+    def grow_old(self, seconds: float) -> None:
+        """Let so much time pass for the addresses signed so far."""
+        with self._lock:
+            self._issued = {signature: then - seconds for signature, then in self._issued.items()}
+
     def connections(self, origin: str) -> int:
         """Connections that were opened to an origin."""
         return len({request.client for request in self.requests if request.origin == origin})
@@ -180,6 +209,10 @@ class HubStandIn:
     def _fault(self, path: str) -> Fault | None:
         with self._lock:
             return next((fault for fault in self.faults if fault.takes(path)), None)
+
+    def _changes_due(self, path: str) -> list[Change]:
+        with self._lock:
+            return [change for change in self.changes if change.is_due(path)]
 
     def _answer_hub(self, handler: _Handler) -> None:
         path = unquote(urlsplit(handler.path).path)
@@ -227,7 +260,7 @@ class HubStandIn:
         headers = {
             name: json.loads(_header_text(file)) for name, file in files.items() if name.endswith(".safetensors")
         }
-        handler.send_json({"index": {"metadata": {}}, "headers": headers})
+        handler.send_json(self.repos[repo_id].one_call({"index": {"metadata": {}}, "headers": headers}))
 
     def _answer_resolve(self, handler: _Handler, repo_id: str, revision: str, name: str) -> None:
         commit = self._commit(handler, repo_id, revision)
@@ -241,6 +274,8 @@ class HubStandIn:
             handler.send(404, b'{"error":"Entry not found"}', {"X-Error-Code": "EntryNotFound"})
         elif name.endswith(".safetensors"):
             signature = f"s{next(self._numbers)}"
+            with self._lock:
+                self._issued[signature] = time.monotonic()
             target = f"{self.cdn}/{repo_id}/{commit}/{name}?X-Signature={signature}"
             handler.send(302, b"Found", {"Location": target, "X-Linked-Size": str(file.size), "X-Repo-Commit": commit})
         else:
@@ -253,7 +288,8 @@ class HubStandIn:
         with self._lock:
             self._signatures[signature] = self._signatures.get(signature, 0) + 1
             used = self._signatures[signature]
-        if not signature or used > self.signature_uses:
+            age = time.monotonic() - self._issued.get(signature, 0.0)
+        if not signature or used > self.signature_uses or age > self.signature_seconds:
             handler.send(403, b"<Error>Request has expired</Error>")
             return
         handler.send_file(self.repos[f"{owner}/{name}"].files[commit][file_name])
@@ -277,7 +313,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet; the requests are recorded."""
 
     def do_GET(self) -> None:
-        self.sent_status = 0
+        self.sent_status = self.sent = 0
+        self.deliver = self.write
         self.stand_in._begin()
         if self.stand_in.latency:
             time.sleep(self.stand_in.latency)
@@ -296,22 +333,28 @@ class _Handler(BaseHTTPRequestHandler):
                     self.headers.get("Authorization"),
                     self.sent_status,
                     self.client_address[:2],
+                    self.sent,
                 )
             )
 
     def send(
         self, status: int, body: bytes, headers: Mapping[str, str] | None = None, length: int | None = None
     ) -> None:
+        for change in self.stand_in._changes_due(self.path):
+            change.action()
         self.sent_status = status
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body) if length is None else length))
         self.end_headers()
-        self.wfile.write(body)
+        self.deliver(body)
+
+    def write(self, data: bytes) -> None:
+        self.sent += self.wfile.write(data)
 
     def send_json(self, content: Any) -> None:
-        body = json.dumps(content, ensure_ascii=False).encode()
+        body = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
         if "gzip" in self.headers.get("Accept-Encoding", ""):
             self.send(200, gzip.compress(body, 6), {"Content-Encoding": "gzip", "Content-Type": "application/json"})
         else:
@@ -335,6 +378,16 @@ class _Handler(BaseHTTPRequestHandler):
         owner, name, commit, file_name = unquote(urlsplit(self.path).path).lstrip("/").split("/", 3)
         return self.stand_in.repos[f"{owner}/{name}"].files[commit][file_name]
 
+    def silence(self, seconds: float) -> None:
+        """Say nothing for so long, or until the client hangs up."""
+        select.select([self.connection], [], [], seconds)
+        self.close_connection = True
+
+    def reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
     # Faults: each does one thing wrong.
 
     def fault_status(self, fault: Fault) -> None:
@@ -348,15 +401,37 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(10**12))
         self.end_headers()
         for _ in range(10_000):
-            self.wfile.write(b"\0" * 65_536)
+            self.write(b"\0" * 65_536)
+
+    def fault_endless(self, fault: Fault) -> None:
+        """200 and chunk after chunk, without a word on how many will come."""
+        self.sent_status = 200
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for _ in range(10_000):
+            self.write(b"10000\r\n" + b" " * 65_536 + b"\r\n")
 
     def fault_short_body(self, fault: Fault) -> None:
-        """A 206 that promises all its bytes and hangs up after half of them."""
-        start, stop = self.span(self.target().size) or (0, 1)
-        body = self.target().read(start, stop)
-        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
-        self.send(206, body[: len(body) // 2], headers, length=len(body))
-        self.close_connection = True
+        """An answer that promises all its bytes and hangs up after half of them."""
+
+        def half(body: bytes) -> None:
+            self.write(body[: len(body) // 2])
+            self.close_connection = True
+
+        self.deliver = half
+        self.answer(self)
+
+    def fault_reset_midway(self, fault: Fault) -> None:
+        """Half of the bytes, then a TCP reset."""
+
+        def half(body: bytes) -> None:
+            self.write(body[: len(body) // 2])
+            time.sleep(0.02)  # a reset overtakes what has not been read yet
+            self.reset()
+
+        self.deliver = half
+        self.answer(self)
 
     def fault_short_range(self, fault: Fault) -> None:
         """A 206 that honestly holds fewer bytes than asked for."""
@@ -380,17 +455,34 @@ class _Handler(BaseHTTPRequestHandler):
 
     def fault_reset(self, fault: Fault) -> None:
         """A TCP reset instead of an answer."""
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
-        self.close_connection = True
+        self.reset()
 
     def fault_stall(self, fault: Fault) -> None:
         """Some bytes, then silence until the client gives up."""
-        start, stop = self.span(self.target().size) or (0, 1)
-        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
-        self.send(206, b"\0", headers, length=stop - start)
-        time.sleep(float(dict(fault.headers).get("seconds", "1")))
-        self.close_connection = True
+
+        def begin(body: bytes) -> None:
+            self.write(body[:1])
+            self.silence(float(dict(fault.headers).get("seconds", "5")))
+
+        self.deliver = begin
+        self.answer(self)
+
+    def fault_silent(self, fault: Fault) -> None:
+        """No byte at all until the client gives up."""
+        self.silence(float(dict(fault.headers).get("seconds", "5")))
+
+    def fault_drip(self, fault: Fault) -> None:
+        """The right body a byte at a time, each soon enough that no wait for the next one is long."""
+
+        def drop_by_drop(body: bytes) -> None:
+            for position in range(len(body)):
+                self.write(body[position : position + 1])
+                if select.select([self.connection], [], [], 0.05)[0]:
+                    break
+            self.close_connection = True
+
+        self.deliver = drop_by_drop
+        self.answer(self)
 
 
 def _header_text(file: VirtualFile) -> bytes:
