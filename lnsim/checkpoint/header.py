@@ -4,32 +4,47 @@ Format: https://github.com/huggingface/safetensors#format. A file is an 8-byte l
 JSON, then the byte buffer. The reference for what is valid is ``safetensors.deserialize`` (0.8), and the two agree
 except where this list says so:
 
-======================  ==========================  =====================================================
-case                    reference                   here
-======================  ==========================  =====================================================
-duplicate tensor name   accepted, the last one wins refused: two readers could see two different tensors
-unknown inner key       accepted                    accepted and ignored, so that newer writers stay readable
-leading white space     accepted                    accepted: the bytes are unambiguous
-null metadata           accepted                    accepted, same as no metadata
-empty tensor name       accepted                    accepted: it can be no norm, and other tensors stay readable
-======================  ==========================  =====================================================
+=======================  ===========================  =====================================================
+case                     reference                    here
+=======================  ===========================  =====================================================
+duplicate tensor name    accepted, the last one wins  refused: two readers could see two different tensors
+tensor entry over 1 MiB  accepted                     refused: a shape or an unknown key made to take memory
+metadata text over       accepted                     refused, unless it is plain ASCII
+16 MiB
+over 112 MiB in memory,  accepted                     refused: some 240,000 tensors, or 100 MB of plain metadata, fit
+once parsed
+unknown inner key        accepted                     accepted and ignored, so that newer writers stay readable
+leading white space      accepted                     accepted: the bytes are unambiguous
+null metadata            accepted                     accepted, same as no metadata
+empty tensor name        accepted                     accepted: it can be no norm, and other tensors stay readable
+=======================  ===========================  =====================================================
 
-The buffer itself is not needed: with ``file_size`` the header is checked against the file's end all the same.
+The limits keep what parsing takes under 256 MB for any input, the header's own bytes (at most 100 MB) included. The
+buffer itself is not needed: with ``file_size`` the header is checked against the file's end all the same.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
+from lnsim.checkpoint.header_json import HeaderText, JsonObject, PlainTensor
 from lnsim.errors import HeaderError
 
-__all__ = ["DTYPE_BITS", "LENGTH_BYTES", "MAX_HEADER_BYTES", "Header", "TensorInfo", "header_stop", "parse_header"]
+__all__ = [
+    "DTYPE_BITS",
+    "LENGTH_BYTES",
+    "MAX_HEADER_BYTES",
+    "Header",
+    "TensorInfo",
+    "header_stop",
+    "parse_header",
+]
 
 LENGTH_BYTES = 8
 """Bytes of the length field that opens a file."""
@@ -53,7 +68,8 @@ _METADATA_KEY = "__metadata__"
 _FIELDS = ("dtype", "shape", "data_offsets")
 _U64_LIMIT = 1 << 64
 _MAX_DEPTH_OF_UNKNOWN = 125  # the reference allows 127 levels, and the file and the tensor's entry are two of them
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_BYTES_OF_AN_ITEM = 120  # its place in a dict, beside key and value
+_BYTES_OF_A_TENSOR = 400  # its TensorInfo with all numbers, its places in two dicts and in the order of the offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +124,18 @@ class Header:
     tensors: Mapping[str, TensorInfo]
     metadata: Mapping[str, str]
     buffer_start: int
+    buffer_size: int = field(init=False)
+    """Bytes of the byte buffer, which is where the last tensor ends."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
-        _check_contiguous(self.tensors.values())
+        object.__setattr__(self, "buffer_size", _contiguous_size(self.tensors.values()))
 
     @property
     def file_size(self) -> int:
         """Bytes of the whole file, as the header tells them."""
-        return self.buffer_start + max((info.stop for info in self.tensors.values()), default=0)
+        return self.buffer_start + self.buffer_size
 
 
 def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a safetensors file") -> Header:
@@ -139,7 +157,7 @@ def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a s
         stop = header_stop(data, file_size)
         if len(data) < stop:
             raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
-        tensors, metadata = _read_entries(_loads(bytes(data[LENGTH_BYTES:stop])))
+        tensors, metadata = _read_entries(HeaderText(data, LENGTH_BYTES, stop))
         header = Header(tensors, metadata, stop)
         _check_end(header, len(data), file_size)
     except HeaderError as error:
@@ -163,71 +181,54 @@ def header_stop(data: bytes, file_size: int | None = None) -> int:
     return LENGTH_BYTES + length
 
 
-class _Object(list[tuple[str, Any]]):
-    """A JSON object as its pairs, since a dict would hide a key that comes twice."""
-
-
-def _loads(raw: bytes) -> _Object:
-    """The JSON as nested ``_Object`` and list values, no laxer than the reference."""
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise HeaderError(f"UTF-8 was expected, but byte {LENGTH_BYTES + error.start} is not.") from None
-    # Python reads -0 as the integer 0; the reference, like JSON Schema, does not count it among the integers.
-    parse_int = _signed_zero_apart if "-0" in text else None
-    try:
-        value = json.loads(text, object_pairs_hook=_Object, parse_constant=_refuse_constant, parse_int=parse_int)
-        if _SURROGATE.search(text):
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except RecursionError:
-        raise HeaderError("its JSON is nested too deeply.") from None
-    except UnicodeEncodeError:
-        raise HeaderError("a string holds half a surrogate pair, which is no character.") from None
-    except ValueError as error:
-        raise HeaderError(f"JSON was expected: {error}.") from None
-    if not isinstance(value, _Object):
-        raise HeaderError(f"a JSON object was expected, found {type(value).__name__}.")
-    return value
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _signed_zero_apart(digits: str) -> int | float:
-    return -0.0 if digits == "-0" else int(digits)
-
-
-def _read_entries(entries: _Object) -> tuple[dict[str, TensorInfo], dict[str, str]]:
+def _read_entries(text: HeaderText) -> tuple[dict[str, TensorInfo], dict[str, str]]:
     tensors: dict[str, TensorInfo] = {}
     metadata: dict[str, str] | None = None
-    for name, value in entries:
+    for name, plain in text.members():
         if name == _METADATA_KEY:
             if metadata is not None:
                 raise HeaderError(f"'{_METADATA_KEY}' stands there twice.")
-            metadata = _read_metadata(value)
+            metadata = _read_metadata(text)
         elif name in tensors:
             raise HeaderError(f"tensor {_quoted(name)} stands there twice; its bytes would be ambiguous.")
         else:
-            tensors[name] = _read_tensor(name, value)
+            tensors[name] = _read_tensor(name, text.value()) if plain is None else _plain_tensor(name, plain)
+            text.hold(_BYTES_OF_A_TENSOR + sys.getsizeof(name))
+    text.end()
     return tensors, metadata or {}
 
 
-def _read_metadata(value: Any) -> dict[str, str]:
-    if value is None:
-        return {}
-    if not isinstance(value, _Object) or not all(isinstance(text, str) for _, text in value):
+def _read_metadata(text: HeaderText) -> dict[str, str]:
+    if not text.starts(b"{"):
+        if text.value() is None:
+            return {}
         raise HeaderError(f"'{_METADATA_KEY}' must map strings to strings.")
-    return dict(value)
+    found: dict[str, str] = {}
+    for key, plain in text.members():
+        if plain is not None or not text.starts(b'"'):
+            raise HeaderError(f"'{_METADATA_KEY}' must map strings to strings.")
+        found[key] = text.text()
+        text.hold(_BYTES_OF_AN_ITEM + sys.getsizeof(key) + sys.getsizeof(found[key]))
+    return found
+
+
+def _plain_tensor(name: str, plain: PlainTensor) -> TensorInfo:
+    if plain[0] not in DTYPE_BITS:
+        raise HeaderError(_wrong_dtype(name, plain[0]))
+    return TensorInfo(name, *plain)
+
+
+def _wrong_dtype(name: str, dtype: object) -> str:
+    return f"tensor {_quoted(name)}: dtype must be one of {', '.join(DTYPE_BITS)}; found {dtype!r:.80}."
 
 
 def _read_tensor(name: str, value: Any) -> TensorInfo:
     fields = _fields(name, value)
     dtype, shape, offsets = (fields[key] for key in _FIELDS)
-    if isinstance(dtype, _Object) and len(dtype) == 1 and dtype[0][1] is None:
+    if isinstance(dtype, JsonObject) and len(dtype) == 1 and dtype[0][1] is None:
         dtype = dtype[0][0]  # serde's long spelling of a bare word, which the reference takes as well
     if not isinstance(dtype, str) or dtype not in DTYPE_BITS:
-        raise HeaderError(f"tensor {_quoted(name)}: dtype must be one of {', '.join(DTYPE_BITS)}; found {dtype!r:.80}.")
+        raise HeaderError(_wrong_dtype(name, dtype))
     if not _is_sizes(shape):
         raise HeaderError(f"tensor {_quoted(name)}: shape must list whole numbers from 0; found {shape!r:.80}.")
     if not _is_sizes(offsets) or len(offsets) != 2:
@@ -239,7 +240,7 @@ def _fields(name: str, value: Any) -> dict[str, Any]:
     """The three fields of a tensor's entry, which may also be a list of them in order, as the reference takes it."""
     if type(value) is list and len(value) == len(_FIELDS):
         return dict(zip(_FIELDS, value, strict=True))
-    if not isinstance(value, _Object):
+    if not isinstance(value, JsonObject):
         raise HeaderError(f"tensor {_quoted(name)}: an object with {', '.join(_FIELDS)} was expected.")
     found: dict[str, Any] = {}
     for key, content in value:
@@ -276,7 +277,7 @@ def _walk(content: Any) -> Iterator[tuple[Any, int]]:
         value, depth = pending.pop()
         if isinstance(value, list):
             depth += 1
-            inner = (item for _, item in value) if isinstance(value, _Object) else value
+            inner = (item for _, item in value) if isinstance(value, JsonObject) else value
             pending.extend((item, depth) for item in inner)
         yield value, depth
 
@@ -303,9 +304,10 @@ def _n_bytes(info: TensorInfo) -> int:
     return bits // 8
 
 
-def _check_contiguous(tensors: Iterable[TensorInfo]) -> None:
+def _contiguous_size(tensors: Iterable[TensorInfo]) -> int:
+    """Bytes that the tensors fill together, one behind the other."""
     previous = 0
-    for info in sorted(tensors, key=lambda info: (info.start, info.stop)):
+    for info in sorted(tensors, key=attrgetter("start", "stop")):
         if info.start != previous:
             kind = "a hole" if info.start > previous else "an overlap"
             raise HeaderError(
@@ -313,6 +315,7 @@ def _check_contiguous(tensors: Iterable[TensorInfo]) -> None:
                 f"ends, but starts at {info.start}: {kind}."
             )
         previous = info.stop
+    return previous
 
 
 def _check_end(header: Header, n_given: int, file_size: int | None) -> None:
