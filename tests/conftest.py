@@ -16,7 +16,9 @@ from hub_stand_in import HubStandIn
 @pytest.fixture
 def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., HubStandIn]]:
     """Start stand-ins for the Hub; the client library is pointed at the newest, with an empty cache and no token."""
-    from huggingface_hub import close_session, constants
+    from huggingface_hub import constants
+
+    from lnsim.checkpoint.hub.client import close_clients
 
     started: list[HubStandIn] = []
 
@@ -24,16 +26,13 @@ def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
         hub = HubStandIn(**options).__enter__()  # type: ignore[arg-type]
         started.append(hub)
         monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
-        monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
-        )
         return hub
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
     yield start
-    close_session()
+    close_clients()
     for hub in started:
         hub.__exit__()
 

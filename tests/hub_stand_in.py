@@ -279,7 +279,7 @@ class HubStandIn:
             target = f"{self.cdn}/{repo_id}/{commit}/{name}?X-Signature={signature}"
             handler.send(302, b"Found", {"Location": target, "X-Linked-Size": str(file.size), "X-Repo-Commit": commit})
         else:
-            handler.send_file(file)
+            handler.send(200, file.read(0, file.size), {"X-Repo-Commit": commit})
 
     def _answer_cdn(self, handler: _Handler) -> None:
         parts = urlsplit(handler.path)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lnsim.checkpoint.answers import (
+from lnsim.checkpoint.hub.answers import (
     ForbiddenError,
     NotThereError,
     TryAgainError,

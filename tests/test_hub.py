@@ -14,9 +14,8 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 from virtual_models import norm_bytes, solar_like
 
 import lnsim
-from lnsim.checkpoint import transport
 from lnsim.checkpoint.hub import open_hub
-from lnsim.checkpoint.transport import Settings
+from lnsim.checkpoint.hub.client import Settings
 from lnsim.errors import (
     FormatError,
     GatedError,
@@ -37,14 +36,13 @@ IMPATIENT = Settings(max_tries=3, first_pause=0.001, read_timeout=0.3)
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "_client_size", 0)
-    monkeypatch.setattr("lnsim.checkpoint.hub.Settings", lambda: QUICK)
+    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: QUICK)
 
 
 def be_impatient_with(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """A stall is only seen by waiting; nobody else should be hurried on a busy machine."""
     if kind == "stall":
-        monkeypatch.setattr("lnsim.checkpoint.hub.Settings", lambda: IMPATIENT)
+        monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: IMPATIENT)
 
 
 def same_bits(found: lnsim.NormVectors, tensors: dict[str, np.ndarray] = TENSORS) -> bool:
@@ -70,9 +68,9 @@ def test_all_headers_come_in_one_call_where_the_hub_offers_it(make_hub: Callable
     hub = make_hub()
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
     found = lnsim.extract("a/b")
-    # commit twice, config, all headers; a redirect and a read for each shard that holds norms
+    # commit, all headers, config (which tells the commit again); a redirect and a read for each shard that holds norms
     shards_with_norms = set(hub.paths("cdn"))
-    assert found.requests == 4 + 2 * len(shards_with_norms)
+    assert found.requests == 3 + 2 * len(shards_with_norms)
     assert not any(request.range == "bytes=0-99999" for request in hub.requests)
 
 
@@ -240,7 +238,7 @@ def test_a_wrong_revision_is_one_clear_sentence(hub: HubStandIn) -> None:
 def test_a_server_that_is_not_there_is_one_clear_sentence(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(
-        NetworkError, match=r"no usable answer from 127\.0\.0\.1:9 in 3 tries, the last one: ConnectError"
+        NetworkError, match=r"no usable answer from 127\.0\.0\.1:9 in 3 tries, the last one: ConnectionRefusedError"
     ):
         lnsim.extract("a/b")
 

@@ -6,16 +6,13 @@ the address is resolved again, since signatures expire.
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from lnsim.checkpoint.answers import ForbiddenError
 from lnsim.checkpoint.header import LENGTH_BYTES, Header, header_stop, parse_header
+from lnsim.checkpoint.hub.answers import ForbiddenError
+from lnsim.checkpoint.hub.transport import Body, Resolved, Transport
 from lnsim.checkpoint.ranges import ByteRange, Read
-from lnsim.checkpoint.transport import Body, Resolved, Transport
 from lnsim.errors import HeaderError, RangeError
 
 __all__ = ["FIRST_WINDOW", "RemoteShard"]
@@ -63,18 +60,16 @@ class RemoteShard:
         self._header = parse_header(data, first.file_size, where=self.where)
         self.start = data
 
-    def take_header(self, entries: Mapping[str, Any], file_size: int | None) -> None:
+    def take_header(self, header: Header, file_size: int | None) -> None:
         """Use a header that came without its file, if the file's size bears it out; else read it.
 
         Args:
-            entries: the header's JSON.
+            header: as its JSON alone tells it.
             file_size: as the repo's listing tells it; None asks for it along with the file's address.
 
         Its offsets count from the byte buffer, and only the file's size tells where that starts. The JSON that the
         writer wrote cannot be shorter than its compact form, nor longer than that by more than its padding.
         """
-        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
-        header = parse_header(len(text).to_bytes(LENGTH_BYTES, "little") + text, where=self.where)
         size = self._address().file_size if file_size is None else file_size
         if size is not None and 0 <= size - header.file_size < LENGTH_BYTES:
             self._header = Header(header.tensors, header.metadata, header.buffer_start + size - header.file_size)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lnsim.checkpoint.hub.limits import reset_seconds
 from lnsim.checkpoint.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, RepoNotFoundError, RevisionError
 
@@ -89,7 +90,8 @@ def check_status(status: int, headers: Mapping[str, str], *, where: str, has_tok
         HubError: or the subclass that fits.
     """
     if status in _PASSING:
-        raise TryAgainError(f"status {status}", retry_after(headers))
+        asked = retry_after(headers)
+        raise TryAgainError(f"status {status}", reset_seconds(headers) if asked is None and status == 429 else asked)
     if status < 400:
         return
     code = headers.get("x-error-code", "")

@@ -1,0 +1,42 @@
+"""This module finds snapshots in the Hub's cache on disk that are certain to be what the Hub would serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from huggingface_hub import constants
+
+from lnsim.checkpoint.hub.repo import MAIN, is_commit
+from lnsim.checkpoint.local import LocalCheckpoint, open_local
+from lnsim.errors import LnsimError
+
+__all__ = ["cached_snapshot"]
+
+
+def cached_snapshot(repo_id: str, revision: str | None) -> LocalCheckpoint | None:
+    """The snapshot of a full commit, which cannot change; with the network switched off, that of a branch as well.
+
+    None where the cache has no whole one: a branch may have moved, so with a network the Hub is asked.
+
+    Raises:
+        LnsimError: with the network switched off, why the snapshot that is there cannot be read.
+    """
+    folder = Path(constants.HF_HUB_CACHE) / constants.REPO_ID_SEPARATOR.join(("models", *repo_id.split("/")))
+    name = revision or MAIN
+    if not is_commit(name):
+        reference = folder / "refs" / name
+        if not constants.is_offline_mode() or ".." in name or not reference.is_file():
+            return None
+        name = reference.read_text().strip()
+    snapshot = folder / "snapshots" / name
+    if not is_commit(name) or not snapshot.is_dir():
+        return None
+    try:
+        opened = open_local(snapshot, source=repo_id, repo_id=repo_id, commit=name)
+    except LnsimError:
+        # An incomplete snapshot is common: a tokenizer was fetched, or a download is under way. The Hub has it whole.
+        if constants.is_offline_mode():
+            raise
+        return None
+    opened.revision = revision
+    return opened

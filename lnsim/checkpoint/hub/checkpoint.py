@@ -1,0 +1,163 @@
+"""This module opens checkpoints on the Hub: commit first, then headers, then the ranges of the tensors wanted.
+
+The commit is pinned before anything else is read, and every later request names it. Headers come in one call where the
+Hub offers that (sharded repos, head of ``main``), else as the first bytes of each shard. A shard's address is resolved
+once, and its signed target serves all further ranges of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+from lnsim.checkpoint.header import Header
+from lnsim.checkpoint.hub.all_headers import headers_in_one_call
+from lnsim.checkpoint.hub.cache import cached_snapshot
+from lnsim.checkpoint.hub.client import Settings, stopped_by_hand
+from lnsim.checkpoint.hub.repo import Repo, pin
+from lnsim.checkpoint.hub.shard import FIRST_WINDOW, RemoteShard
+from lnsim.checkpoint.hub.transport import Transport
+from lnsim.checkpoint.layout import Layout, check_index, find_layout
+from lnsim.checkpoint.local import LocalCheckpoint
+from lnsim.checkpoint.ranges import Read, part_range, plan_reads, slice_reads
+from lnsim.checkpoint.source import Progress, Traffic, by_shard, locate, no_progress
+from lnsim.errors import HubError, TensorNotFoundError
+
+__all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
+
+A = TypeVar("A")
+
+
+@dataclass(slots=True)
+class HubCheckpoint:
+    """A checkpoint on the Hub; see ``Checkpoint`` for its attributes.
+
+    Args:
+        files: the shards that were opened, by name.
+    """
+
+    source: str
+    where: str
+    repo_id: str | None
+    revision: str | None
+    commit: str | None
+    config: Mapping[str, Any] | None
+    files: Mapping[str, RemoteShard]
+    transport: Transport
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headers(self) -> Mapping[str, Header]:
+        """Header of each shard, by file name."""
+        return {name: shard.header for name, shard in self.files.items()}
+
+    @property
+    def traffic(self) -> Traffic:
+        """Requests and bytes so far."""
+        return self.transport.traffic
+
+    def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
+        """Bytes of the tensors, all of them.
+
+        Raises:
+            TensorNotFoundError: when a name is in no shard.
+            HubError: or the subclass that fits, for the first range that could not be read.
+        """
+        wanted_of = by_shard(names, self.headers, where=self.where)
+        jobs = _by_turns(
+            [(self.files[shard], read) for read in plan_reads(self.files[shard].header, wanted)]
+            for shard, wanted in wanted_of.items()
+        )
+        with stopped_by_hand():
+            done = self.transport.client.map(lambda job: job[0].read(job[1]), jobs, progress)
+        empty = {name: b"" for wanted in wanted_of.values() for name in wanted}
+        return empty | slice_reads((read, data) for (_, read), data in zip(jobs, done, strict=True))
+
+    def read_part(self, name: str, start: int, stop: int) -> bytes:
+        """The bytes ``[start, stop)`` of one tensor; raises as ``read``, and RangeError outside the tensor."""
+        shard_of = locate(self.headers, where=self.where)
+        if name not in shard_of:
+            raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
+        shard = self.files[shard_of[name]]
+        return shard.read(Read(part_range(shard.header, name, start, stop), ()))
+
+
+def open_hub(
+    repo_id: str, revision: str | None = None, *, settings: Settings | None = None, progress: Progress = no_progress
+) -> HubCheckpoint | LocalCheckpoint:
+    """Open a repo at a pinned commit; a complete snapshot in the Hub's cache is read in place instead.
+
+    Args:
+        repo_id: ``owner/name``, or the bare name of an old repo.
+        revision: branch, tag or commit; the head of ``main`` by default.
+        settings: patience and concurrency.
+        progress: told how many headers were read.
+
+    Raises:
+        RepoNotFoundError, GatedError, RevisionError, NetworkError, OfflineError: each a sentence on what to do.
+        FormatError: when the repo has no safetensors weights.
+    """
+    cached = cached_snapshot(repo_id, revision)
+    return cached if cached is not None else open_pinned(pin_hub(repo_id, revision, settings=settings), progress)
+
+
+def pin_hub(repo_id: str, revision: str | None = None, *, settings: Settings | None = None) -> Repo:
+    """The commit behind a revision, in one request; raises as ``open_hub`` does."""
+    with stopped_by_hand():
+        return pin(repo_id, revision, settings or Settings())
+
+
+def open_pinned(repo: Repo, progress: Progress = no_progress) -> HubCheckpoint:
+    """Open a pinned repo: its headers and its config; raises as ``open_hub`` does."""
+    layout = find_layout(repo.names, where=repo.where)
+    with stopped_by_hand():
+        files, config = _open_shards(repo, layout, progress)
+    return HubCheckpoint(
+        repo.repo_id, repo.where, repo.repo_id, repo.revision, repo.commit, config, files, repo.transport, layout.notes
+    )
+
+
+def _open_shards(
+    repo: Repo, layout: Layout, progress: Progress
+) -> tuple[dict[str, RemoteShard], Mapping[str, Any] | None]:
+    together = headers_in_one_call(repo, layout)
+    if together is not None:
+        files = _shards(repo, sorted(together.headers))
+        for name, shard in files.items():
+            shard.take_header(together.headers[name], repo.sizes[name])
+        return files, together.config
+    with ThreadPoolExecutor(1, thread_name_prefix="lnsim") as side:
+        config_to_come = side.submit(repo.config)
+        return _shards_one_by_one(repo, layout, progress), config_to_come.result()
+
+
+def _shards_one_by_one(repo: Repo, layout: Layout, progress: Progress) -> dict[str, RemoteShard]:
+    weight_map = repo.weight_map() if layout.index is not None else {}
+    files = _shards(repo, sorted(set(weight_map.values())) or layout.shards)
+    first, *others = files.values()
+    first.read_header()
+    # Shards of one model have headers of about one size: the first one tells what to ask for.
+    window = min(FIRST_WINDOW, first.header.buffer_start * 5 // 4 + 4096)
+    repo.transport.client.map(lambda shard: shard.read_header(window), others, progress)
+    if weight_map:
+        tensors = locate({name: shard.header for name, shard in files.items()}, where=repo.where)
+        check_index(weight_map, tensors, where=repo.where)
+    return files
+
+
+def _shards(repo: Repo, names: Iterable[str]) -> dict[str, RemoteShard]:
+    absent = [name for name in names if name not in repo.sizes]
+    if absent:
+        raise HubError(
+            f"Opening {repo.where}: its index names {absent[0]!r:.120}, which the commit does not hold "
+            f"({len(absent)} such in all). The upload is incomplete."
+        )
+    return {name: RemoteShard(repo.url(name), f"{repo.where}/{name}", repo.transport) for name in names}
+
+
+def _by_turns(groups: Iterable[list[A]]) -> list[A]:
+    """The first of each group, then the second of each: what one shard must wait for, the others need not."""
+    return [item for turn in zip_longest(*groups) for item in turn if item is not None]

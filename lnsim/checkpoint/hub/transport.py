@@ -1,0 +1,322 @@
+"""This module makes checked requests to the Hub: the right bytes or one clear error, tried again where it may pass.
+
+A range counts only when the answer says that it is this range and brings all of it. Bodies are read piece by piece, so
+that a server which ignores ``Range`` costs no gigabytes. What may pass is tried again, with growing pauses that honour
+``Retry-After``. The token goes to the Hub's endpoint only, never along a redirect to another origin.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from huggingface_hub import constants
+
+import lnsim
+from lnsim.checkpoint.hub.answers import TryAgainError, check_range, check_status
+from lnsim.checkpoint.hub.client import Client
+from lnsim.checkpoint.hub.dialling import UnusableAddressError, origin_of
+from lnsim.checkpoint.hub.limits import kind_of
+from lnsim.checkpoint.hub.wire import Answer, ClosedError, WireError
+from lnsim.checkpoint.ranges import ByteRange
+from lnsim.checkpoint.source import Traffic
+from lnsim.errors import HubError, NetworkError, OfflineError
+
+__all__ = ["Body", "Page", "Resolved", "Transport"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MAX_HOPS = 5
+_MAX_REDIRECT_BODY = 64 * 1024
+_COMMIT_HEADER = "x-repo-commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A checked range.
+
+    Args:
+        data: its bytes.
+        file_size: bytes of the whole file, as the server tells it.
+    """
+
+    data: bytes = field(repr=False)
+    file_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole small file.
+
+    Args:
+        data: its bytes.
+        commit: of the repo it was read at, where the Hub tells it.
+    """
+
+    data: bytes = field(repr=False)
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Where a file's bytes are served from.
+
+    Args:
+        url: final address; often signed, so good for some minutes and not to be shown.
+        file_size: bytes of the file where the redirect told it, else None.
+    """
+
+    url: str = field(repr=False)
+    file_size: int | None
+
+
+class Transport:
+    """Checked requests for one checkpoint.
+
+    Args:
+        client: the connections, and how patient to be.
+        traffic: where requests and bytes are counted.
+    """
+
+    def __init__(self, client: Client, traffic: Traffic) -> None:
+        self.client = client
+        self.traffic = traffic
+        self._headers = _base_headers()
+        self.has_token = "authorization" in self._headers
+        if self.has_token and constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT:
+            _tell_of_mirror(urlsplit(constants.ENDPOINT).netloc)
+
+    def get(self, url: str, *, where: str, max_bytes: int, compressed: bool = False) -> Page:
+        """A whole small file, along its redirects.
+
+        Raises:
+            HubError: or the subclass that fits; NotThereError when the repo has no such file.
+        """
+        encoding = {"accept-encoding": "gzip"} if compressed else {}
+
+        def once() -> Page:
+            with self._follow(url, encoding) as answer:
+                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                if answer.status != 200:
+                    raise HubError(f"Reading {where}: 200 was expected, the server answered {answer.status}.")
+                data = _unpacked(answer, max_bytes)
+            if len(data) > max_bytes:
+                raise HubError(f"Reading {where}: at most {max_bytes} bytes were expected, the answer is longer.")
+            return Page(data, answer.headers.get(_COMMIT_HEADER))
+
+        return self._retry(once, where)
+
+    def resolve(self, url: str, *, where: str) -> Resolved:
+        """Ask the Hub where a file is served from, and go no further than its answer.
+
+        Raises:
+            HubError: or the subclass that fits.
+        """
+
+        def once() -> Resolved:
+            # One byte: where nothing redirects, that is all the answer holds.
+            with self._follow(url, {"Range": ByteRange(0, 1).http}, stop_at_foreign=True) as answer:
+                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                if answer.status in _REDIRECTS:
+                    _read(answer, _MAX_REDIRECT_BODY)
+                    size = _whole_number(answer.headers.get("x-linked-size"))
+                    return Resolved(urljoin(answer.url, answer.headers["location"]), size)
+                told = check_range(answer.status, answer.headers, ByteRange(0, 1), where=where)
+                _read(answer, 1)
+                return Resolved(answer.url, told.file_size)
+
+        return self._retry(once, where)
+
+    def get_range(self, url: str, span: ByteRange, *, where: str, may_be_clipped: bool = False) -> Body:
+        """The bytes of a range: all of them and no others.
+
+        Args:
+            url: address from ``resolve``.
+            span: what to read.
+            where: the file, for messages.
+            may_be_clipped: accept an end that the file's own end cuts off; right for the first window of a file only.
+
+        Raises:
+            NetworkError: when the tries are used up; HubError: when the server does not serve ranges.
+        """
+
+        def once() -> Body:
+            with self._follow(url, {"Range": span.http}) as answer:
+                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                told = check_range(answer.status, answer.headers, span, where=where, may_be_clipped=may_be_clipped)
+                data = _read(answer, told.stop - span.start)
+            if len(data) != told.stop - span.start:
+                raise TryAgainError(f"{told.stop - span.start} bytes were announced, another number came")
+            return Body(data, told.file_size)
+
+        return self._retry(once, f"bytes {span.start} to {span.stop} of {where}")
+
+    @contextmanager
+    def _follow(self, url: str, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[_Located]:
+        """The answer at the end of the redirects; the token stays with the Hub's own origin."""
+        for _ in range(_MAX_HOPS):
+            with self._exchange(url, headers) as answer:
+                target = urljoin(url, answer.headers.get("location", ""))
+                redirected = answer.status in _REDIRECTS and target != url
+                if not redirected or (stop_at_foreign and origin_of(target) != origin_of(url)):
+                    yield _Located(answer, url)
+                    return
+                _read(answer, _MAX_REDIRECT_BODY)
+                if url.startswith("https:") and not target.startswith("https:"):
+                    raise UnusableAddressError("it leads from https to an address without encryption")
+            url = target
+        raise HubError(f"Following the redirects of {urlsplit(url).netloc}: more than {_MAX_HOPS} in a row.")
+
+    @contextmanager
+    def _exchange(self, url: str, headers: Mapping[str, str]) -> Iterator[Answer]:
+        """One request, when it is its turn; what it took is counted."""
+        at_the_hub = origin_of(url) == origin_of(constants.ENDPOINT)
+        own = self._headers if at_the_hub else _without_token(self._headers)
+        if at_the_hub:
+            self._wait_for_turn(kind_of(urlsplit(url).path))
+        with self.client.in_flight:
+            self.traffic.count(requests=1)
+            with self.client.wire.get(url, {**own, **headers}) as answer:
+                if at_the_hub:
+                    self.client.limits.learn(answer.headers)
+                try:
+                    yield answer
+                finally:
+                    self.traffic.count(received=answer.received)
+
+    def _wait_for_turn(self, kind: str) -> None:
+        while pause := self.client.limits.take(kind):
+            if pause > self.client.settings.max_retry_after:
+                raise TryAgainError(f"the limit of {kind} requests is used up", pause)
+            logger.warning("The Hub's limit of %s requests is used up: going on in %.0f seconds.", kind, pause)
+            self._sleep(pause)
+
+    def _sleep(self, seconds: float) -> None:
+        if self.client.wire.closed.wait(seconds):
+            raise ClosedError("the reading was stopped")
+
+    def _retry(self, once: Callable[[], T], where: str) -> T:
+        if constants.is_offline_mode():
+            raise OfflineError(
+                f"Reading {where}: the network is switched off by HF_HUB_OFFLINE, and the cache does not have it. "
+                f"Unset HF_HUB_OFFLINE, or name a stored model or a folder."
+            )
+        try:
+            return self._tried(once, where)
+        except UnusableAddressError as error:
+            raise HubError(f"Reading {where}: the server sends us to an address of no use: {error}.") from None
+        except ClosedError:
+            raise NetworkError(f"Reading {where}: the reading was stopped before it was done.") from None
+
+    def _tried(self, once: Callable[[], T], where: str) -> T:
+        tries = self.client.settings.max_tries
+        for number in range(1, tries + 1):
+            try:
+                return once()
+            except (TryAgainError, WireError) as error:
+                reason = _one_line(str(error))
+                pause = error.pause if isinstance(error, TryAgainError) else None
+            if number < tries:
+                logger.debug("Reading %s again: %s", where, reason)
+                self._sleep(self._pause(number, pause, where, reason))
+        raise NetworkError(
+            f"Reading {where}: no usable answer from {urlsplit(constants.ENDPOINT).netloc} in {tries} tries, the last "
+            f"one: {reason}. Check the network and try again."
+        )
+
+    def _pause(self, number: int, asked: float | None, where: str, reason: str) -> float:
+        """Seconds before the next try: what the server asked for, else growing and jittered."""
+        settings = self.client.settings
+        if asked is None:
+            longest = min(settings.first_pause * 2 ** (number - 1), settings.max_pause)
+            return float(longest * random.uniform(0.5, 1.0))
+        if asked > settings.max_retry_after:
+            raise NetworkError(f"Reading {where}: the server asks to wait {asked:.0f} seconds ({reason}). Try later.")
+        return asked
+
+
+class _Located:
+    """An answer and the address that gave it."""
+
+    def __init__(self, answer: Answer, url: str) -> None:
+        self.status, self.headers, self.chunks = answer.status, answer.headers, answer.chunks
+        self.url = url
+
+
+def _read(answer: Answer | _Located, limit: int) -> bytes:
+    """The body, or its start as soon as that is longer than ``limit``."""
+    data = bytearray()
+    for chunk in answer.chunks():
+        data += chunk
+        if len(data) > limit:
+            break
+    return bytes(data)
+
+
+def _unpacked(answer: _Located, limit: int) -> bytes:
+    """The body, decompressed where it is; it may be cut as soon as it is longer than ``limit``, packed or not."""
+    coding = answer.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("identity", "gzip", "x-gzip"):
+        raise TryAgainError(f"an uncompressed or gzip body was expected, found {coding[:40]!r}")
+    if coding == "identity":
+        return _read(answer, limit)
+    unpacker = zlib.decompressobj(wbits=31)
+    data = bytearray()
+    try:
+        for chunk in answer.chunks():
+            data += unpacker.decompress(chunk, limit + 1 - len(data))
+            if len(data) > limit:
+                return bytes(data)
+    except zlib.error as error:
+        raise TryAgainError(f"a gzip body was expected ({error})") from None
+    if not unpacker.eof:
+        raise TryAgainError("the gzip body ends early")
+    return bytes(data)
+
+
+def _base_headers() -> dict[str, str]:
+    """Headers of every request. huggingface_hub's own builder would fetch a list of agents first: a stray request."""
+    headers = {"user-agent": f"lnsim/{lnsim.__version__}", "accept-encoding": "identity"}
+    token = _token()
+    return headers | {"authorization": f"Bearer {token}"} if token else headers
+
+
+def _token() -> str | None:
+    """The user's token as the client library finds it; that is a slow import, paid only where there may be one."""
+    names = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_RESOURCE")
+    there = any(map(os.environ.get, names)) or Path(constants.HF_TOKEN_PATH).exists() or "google.colab" in sys.modules
+    if not there or constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
+        return None
+    from huggingface_hub import get_token
+
+    return get_token()
+
+
+def _without_token(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name != "authorization"}
+
+
+@cache
+def _tell_of_mirror(host: str) -> None:
+    logger.warning("HF_ENDPOINT is set: your Hub token is sent to %s.", host)
+
+
+def _whole_number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 20 else None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:200].removesuffix(":")

@@ -1,0 +1,212 @@
+"""The ten checkpoints of the dispute as a Hub would serve them: true headers over bytes that are made when read.
+
+Tensor names, shapes and dtypes follow the models' public configs. Shards are cut as ``save_pretrained`` cuts them, in
+the order of the state dict and at a stated size, and each file lists its tensors by dtype and name, as the format does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hub_stand_in import VirtualFile, virtual_shard
+from virtual_models import norm_bytes
+
+N_BYTES = {"BF16": 2, "F32": 4}
+Entry = tuple[str, str, tuple[int, ...], int]
+
+
+@dataclass(frozen=True)
+class Family:
+    """What one checkpoint holds.
+
+    Args:
+        repo_id: its name on the Hub.
+        model_type: of its config.
+        n_layers: blocks of the main tower.
+        vocabulary: rows of the embedding.
+        heads: query heads of 128 channels.
+        kv_heads: key and value heads.
+        width: of a dense MLP, 0 where every layer has experts.
+        experts: how many, 0 for none.
+        expert_width: of one expert.
+        spelling: of the block's tensors.
+        attention_bias: whether q, k and v have one.
+        norm_bias: whether norms have one.
+        dense_layers: first layers without experts.
+        mtp: whether an MTP block follows the last layer.
+        shard_bytes: size at which a shard is closed.
+    """
+
+    repo_id: str
+    model_type: str
+    n_layers: int
+    vocabulary: int
+    heads: int = 32
+    kv_heads: int = 8
+    width: int = 0
+    experts: int = 0
+    expert_width: int = 0
+    spelling: str = "llama"
+    attention_bias: bool = False
+    norm_bias: bool = False
+    dense_layers: int = 0
+    mtp: bool = False
+    shard_bytes: int = 5_000_000_000
+    hidden_size: int = field(default=4096, init=False)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What its config.json says, as far as a reader of norms needs it."""
+        return {
+            "model_type": self.model_type,
+            "num_hidden_layers": self.n_layers,
+            "hidden_size": self.hidden_size,
+            "num_nextn_predict_layers": int(self.mtp),
+        }
+
+
+DISPUTE = (
+    Family("upstage/Solar-Open-100B", "solar_open", 48, 196_608, heads=64, experts=128, expert_width=1280),
+    Family(
+        "zai-org/GLM-4.5-Air", "glm4_moe", 46, 151_552, heads=96, width=10_944, experts=128, expert_width=1408,
+        attention_bias=True, dense_layers=1, mtp=True,
+    ),
+    Family(
+        "PrimeIntellect/INTELLECT-3", "glm4_moe", 46, 151_552, heads=96, width=10_944, experts=128, expert_width=1408,
+        attention_bias=True, dense_layers=1,
+    ),
+    Family(
+        "microsoft/Phi-3.5-MoE-instruct", "phimoe", 32, 32_064, experts=16, expert_width=6400, spelling="mixtral",
+        attention_bias=True, norm_bias=True,
+    ),
+    Family(
+        "mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral", 32, 32_000, experts=8, expert_width=14_336,
+        spelling="mixtral",
+    ),
+    Family("mistralai/Mistral-7B-Instruct-v0.3", "mistral", 32, 32_768, width=14_336),
+    Family("01-ai/Yi-1.5-6B-Chat", "llama", 32, 64_000, kv_heads=4, width=11_008),
+    Family("01-ai/Yi-1.5-9B-Chat", "llama", 48, 64_000, kv_heads=4, width=11_008),
+    Family(
+        "internlm/internlm2-chat-7b", "internlm2", 32, 92_544, width=14_336, spelling="internlm2",
+        shard_bytes=2_000_000_000,
+    ),
+    Family("Qwen/Qwen1.5-7B-Chat", "qwen2", 32, 151_936, kv_heads=32, width=11_008, attention_bias=True),
+)  # fmt: skip
+
+
+def dispute_files(family: Family) -> dict[str, bytes | VirtualFile]:
+    """File name to content of one checkpoint."""
+    shards = _cut(list(_tensors(family)), family.shard_bytes)
+    names = [f"model-{n + 1:05d}-of-{len(shards):05d}.safetensors" for n in range(len(shards))]
+    files: dict[str, bytes | VirtualFile] = {
+        # By size of the dtype first, then by name, as the format's own writer orders them.
+        name: virtual_shard(sorted(entries, key=lambda e: (-N_BYTES[e[1]], e[0])), _content(family))
+        for name, entries in zip(names, shards, strict=True)
+    }
+    weight_map = {entry[0]: name for name, entries in zip(names, shards, strict=True) for entry in entries}
+    index = {"metadata": {"total_size": sum(e[3] for shard in shards for e in shard)}, "weight_map": weight_map}
+    files["config.json"] = json.dumps(family.config).encode()
+    files["model.safetensors.index.json"] = json.dumps(index).encode()
+    return files
+
+
+def dispute_bytes(family: Family, tensor: str, n_bytes: int) -> bytes:
+    """The bytes of one of its norms: another for each model and each tensor."""
+    return norm_bytes(f"{family.repo_id}/{tensor}", n_bytes)
+
+
+def _content(family: Family) -> Any:
+    return lambda tensor, n_bytes: dispute_bytes(family, tensor, n_bytes)
+
+
+def _cut(entries: list[Entry], limit: int) -> list[list[Entry]]:
+    shards: list[list[Entry]] = [[]]
+    size = 0
+    for entry in entries:
+        if size + entry[3] > limit and shards[-1]:
+            shards.append([])
+            size = 0
+        shards[-1].append(entry)
+        size += entry[3]
+    return shards
+
+
+def _entry(name: str, *shape: int, dtype: str = "BF16") -> Entry:
+    count = 1
+    for length in shape:
+        count *= length
+    return name, dtype, shape, count * N_BYTES[dtype]
+
+
+def _tensors(family: Family) -> Iterator[Entry]:
+    """Every tensor in the order of the state dict."""
+    hidden = family.hidden_size
+    stem, embedding, head = {
+        "internlm2": ("model.layers.", "model.tok_embeddings.weight", "output.weight"),
+    }.get(family.spelling, ("model.layers.", "model.embed_tokens.weight", "lm_head.weight"))
+    yield _entry(embedding, family.vocabulary, hidden)
+    for layer in range(family.n_layers + family.mtp):
+        yield from _block(family, f"{stem}{layer}.", layer)
+        if layer == family.n_layers:
+            yield _entry(f"{stem}{layer}.eh_proj.weight", hidden, 2 * hidden)
+            yield from (_entry(f"{stem}{layer}.{name}.weight", hidden) for name in ("enorm", "hnorm"))
+            yield _entry(f"{stem}{layer}.shared_head.norm.weight", hidden)
+    yield from _norm(family, "model.norm.")
+    yield _entry(head, family.vocabulary, hidden)
+
+
+def _block(family: Family, stem: str, layer: int) -> Iterator[Entry]:
+    yield from _attention(family, stem)
+    yield from _mlp(family, stem, layer)
+    before_attention, before_mlp = {"internlm2": ("attention_norm.", "ffn_norm.")}.get(
+        family.spelling, ("input_layernorm.", "post_attention_layernorm.")
+    )
+    yield from _norm(family, stem + before_attention)
+    yield from _norm(family, stem + before_mlp)
+
+
+def _norm(family: Family, stem: str) -> Iterator[Entry]:
+    yield _entry(f"{stem}weight", family.hidden_size)
+    if family.norm_bias:
+        yield _entry(f"{stem}bias", family.hidden_size)
+
+
+def _attention(family: Family, stem: str) -> Iterator[Entry]:
+    hidden, rows, kv_rows = family.hidden_size, family.heads * 128, family.kv_heads * 128
+    if family.spelling == "internlm2":
+        yield _entry(f"{stem}attention.wqkv.weight", rows + 2 * kv_rows, hidden)
+        yield _entry(f"{stem}attention.wo.weight", hidden, rows)
+        return
+    for name, count in (("q", rows), ("k", kv_rows), ("v", kv_rows)):
+        yield _entry(f"{stem}self_attn.{name}_proj.weight", count, hidden)
+        if family.attention_bias:
+            yield _entry(f"{stem}self_attn.{name}_proj.bias", count)
+    yield _entry(f"{stem}self_attn.o_proj.weight", hidden, rows)
+
+
+def _mlp(family: Family, stem: str, layer: int) -> Iterator[Entry]:
+    hidden = family.hidden_size
+    if family.spelling == "mixtral":
+        yield _entry(f"{stem}block_sparse_moe.gate.weight", family.experts, hidden)
+        for expert in range(family.experts):
+            yield from _matrices(f"{stem}block_sparse_moe.experts.{expert}.", "w1 w2 w3", family.expert_width, hidden)
+    elif not family.experts or layer < family.dense_layers:
+        names = "w1 w3 w2" if family.spelling == "internlm2" else "gate_proj up_proj down_proj"
+        place = "feed_forward." if family.spelling == "internlm2" else "mlp."
+        yield from _matrices(f"{stem}{place}", names, family.width, hidden)
+    else:
+        for expert in range(family.experts):
+            names = "gate_proj up_proj down_proj"
+            yield from _matrices(f"{stem}mlp.experts.{expert}.", names, family.expert_width, hidden)
+        yield _entry(f"{stem}mlp.gate.weight", family.experts, hidden)
+        yield _entry(f"{stem}mlp.gate.e_score_correction_bias", family.experts, dtype="F32")
+        yield from _matrices(f"{stem}mlp.shared_experts.", "gate_proj up_proj down_proj", family.expert_width, hidden)
+
+
+def _matrices(stem: str, names: str, width: int, hidden: int) -> Iterator[Entry]:
+    for name in names.split():
+        down = name in ("down_proj", "w2")
+        yield _entry(f"{stem}{name}.weight", *((hidden, width) if down else (width, hidden)))
