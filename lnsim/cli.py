@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -132,20 +132,21 @@ def main() -> None:
     try:
         app()
     except SystemExit as end:
-        if end.code == _INTERRUPTED:
-            _leave_at_once()
+        if isinstance(end.code, int) and end.code:
+            _leave_at_once(end.code)
         raise
 
 
-def _leave_at_once() -> None:
-    """End the process without waiting for its threads, as a normal exit does.
+def _leave_at_once(code: int) -> None:
+    """End the process without waiting for its threads, as a normal exit would.
 
-    One may sit in a call that nothing wakes (a name server that does not answer), and none has anything left to save:
-    only this thread writes files, and it has cleaned up.
+    After an error or Ctrl-C some may still wait for a server, and one may sit in a call that nothing wakes (a name
+    server that does not answer). None has anything left to save: only this thread writes files, and it has cleaned up.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(_INTERRUPTED)
+    with suppress(OSError):  # whoever read our output may be gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _or_exit(work: Callable[[], T], debug: bool) -> T:
