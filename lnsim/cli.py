@@ -59,6 +59,7 @@ Sources = Annotated[list[str], typer.Argument(help=_SOURCE_HELP, show_default=Fa
 Revision = Annotated[str | None, typer.Option(help="branch, tag or commit of a repo id", show_default=False)]
 Family = Annotated[str | None, typer.Option("--model-type", help="read it as this family", show_default=False)]
 Roles = Annotated[list[str] | None, typer.Option("--role", help="a role to read; may be repeated", show_default=False)]
+Again = Annotated[bool, typer.Option("--again", help="read from the Hub even what is kept already")]
 Everything = Annotated[bool, typer.Option("--all", help="read all other norms as well")]
 Out = Annotated[Path | None, typer.Option(help="folder for the extract [default: data/vectors]", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
@@ -89,31 +90,31 @@ def extract_command(
     out: Out = None,
     everything: Everything = False,
     model_type: Family = None,
+    again: Again = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Read the norm vectors of checkpoints and keep each as a small safetensors file.
 
-    By default every norm with a role in the main tower and in an MTP block is read.
+    By default every norm with a role in the main tower and in an MTP block is read. Several sources are read at once.
+    What was kept before of the same commit is not read from the Hub again.
 
     Examples: lnsim extract zai-org/GLM-4.5-Air; lnsim extract ./checkpoint --role pre_attention --out vectors
     """
-    from lnsim.checkpoint.extract import extract_and_keep
+    from lnsim.checkpoint.extract_many import extract_many
+    from lnsim.checkpoint.question import Question
     from lnsim.cli_text import extract_record, extract_text
 
     _set_up_logging(debug)
+    questions = [Question.of(s, role, revision, everything=everything, model_type=model_type) for s in sources]
     failed = 0
-    for source in sources:
-        try:
-            with _bar(source) as progress:
-                found = extract_and_keep(
-                    source, role, revision, out=out, everything=everything, model_type=model_type, progress=progress
-                )
-        except LnsimError as error:
-            _complain(error, debug)
-            failed += 1
-            continue
-        typer.echo(_as_json(extract_record(found)) if as_json else extract_text(found))
+    with _bar(sources[0] if len(sources) == 1 else f"{len(sources)} sources") as progress:
+        for found in extract_many(questions, out=out, again=again, progress=progress):
+            if isinstance(found, LnsimError):
+                _complain(found, debug)
+                failed += 1
+            else:
+                typer.echo(_as_json(extract_record(found)) if as_json else extract_text(found))
     if failed:
         raise typer.Exit(1)
 

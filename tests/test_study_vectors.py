@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lnsim.checkpoint.question import Question
 from lnsim.errors import SourceError, StudyError
 from lnsim.study import vectors
 from lnsim.study.catalog import Study, load_study
@@ -69,18 +71,20 @@ def test_hub_means_an_extract_with_a_commit() -> None:
 
 
 def test_fetching_keeps_what_could_be_read_and_names_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str | None, str]] = []
+    asked: list[Question] = []
+    folders: list[Path] = []
 
-    def keep(source: str, *, revision: str | None, out: Path) -> None:
-        asked.append((source, revision, out.name))
-        if source.startswith("zai"):
-            raise SourceError("It is gated.")
+    def keep(questions: list[Question], *, out: Path) -> Iterator[SourceError | None]:
+        folders.append(out)
+        for question in questions:
+            asked.append(question)
+            yield SourceError("It is gated.") if question.source.startswith("zai") else None
 
-    monkeypatch.setattr("lnsim.checkpoint.extract.extract_and_keep", keep)
+    monkeypatch.setattr("lnsim.checkpoint.extract_many.extract_many", keep)
     study, told = load_study("solar_glm"), []
     failed = fetch_study(study, told.append)
-    assert [source for source, _, _ in asked] == [model.repo_id for model in study.models]
-    assert {folder for _, _, folder in asked} == {"solar_glm"}
+    assert [question.source for question in asked] == [model.repo_id for model in study.models]
+    assert [folder.name for folder in folders] == ["solar_glm"]
     assert set(failed.values()) == {"It is gated."}
     assert told == [model.key for model in study.models]
 

@@ -4,16 +4,44 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lnsim.checkpoint.opening import open_checkpoint, open_stored
+from lnsim.checkpoint.kept import kept_reading
+from lnsim.checkpoint.opening import Found, find_source, open_found, open_stored
+from lnsim.checkpoint.question import Question
 from lnsim.checkpoint.reading import Reading, read_norms
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.paths import vectors_dir
 
-__all__ = ["extract", "extract_and_keep", "load"]
+__all__ = ["Extracted", "extract", "extract_and_keep", "load", "read_to_keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What was read for a question, and is not written yet.
+
+    Args:
+        question: what was asked.
+        vectors: the answer; ``path`` is set where the file is there already.
+        reading: the bytes behind it; None where the file is there already.
+    """
+
+    question: Question
+    vectors: NormVectors
+    reading: Reading | None
+
+    def keep(self, folder: Path, name: str | None = None) -> NormVectors:
+        """Write the extract if it is not there, and return the vectors with its path.
+
+        Raises:
+            StoreError: when the disk refuses, or the file does not read back the same.
+        """
+        if self.reading is None:
+            return self.vectors
+        path = self.reading.write(folder, name, asked=self.question.record())
+        return replace(self.vectors, path=path)
 
 
 def extract(
@@ -40,7 +68,8 @@ def extract(
         LnsimError: a sentence on what could not be read and what to do.
     """
     begun = time.perf_counter()
-    reading = _read(source, roles, revision, everything, model_type, progress)
+    question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
+    reading = _read(find_source(question.source, revision), question, progress)
     return replace(reading.vectors(), seconds=time.perf_counter() - begun)
 
 
@@ -53,9 +82,12 @@ def extract_and_keep(
     name: str | None = None,
     everything: bool = False,
     model_type: str | None = None,
+    again: bool = False,
     progress: Progress = no_progress,
 ) -> NormVectors:
     """Read the norm vectors of a source as ``extract`` does, and keep them as an extract; ``path`` says where.
+
+    What was asked before at the same commit, and lies in the folder, is not read from the Hub again.
 
     Args:
         source: what to read.
@@ -66,31 +98,40 @@ def extract_and_keep(
         name: file name of the extract; by default made of the repo id and the commit.
         everything: see ``extract``.
         model_type: see ``extract``.
+        again: read from the Hub even what is there.
         progress: see ``extract``.
 
     Raises:
         LnsimError: a sentence on what could not be read or written.
     """
+    question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
+    found = read_to_keep(question, out, name, again=again, progress=progress)
+    return found.keep(vectors_dir() if out is None else out, name)
+
+
+def read_to_keep(
+    question: Question,
+    out: Path | None = None,
+    name: str | None = None,
+    *,
+    again: bool = False,
+    progress: Progress = no_progress,
+) -> Extracted:
+    """Read what a question asks, or find that it was kept before; the arguments are those of ``extract_and_keep``.
+
+    Raises:
+        LnsimError: a sentence on what could not be read.
+    """
     begun = time.perf_counter()
-    reading = _read(source, roles, revision, everything, model_type, progress)
-    vectors = reading.vectors()
-    path = reading.extract_path if out is None else None
-    if path is None:
-        path = reading.write(vectors_dir() if out is None else out, name)
-    return replace(vectors, path=path, seconds=time.perf_counter() - begun)
-
-
-def _read(
-    source: str | Path,
-    roles: str | Iterable[str] | None,
-    revision: str | None,
-    everything: bool,
-    model_type: str | None,
-    progress: Progress,
-) -> Reading:
-    wanted = (roles,) if isinstance(roles, str) else roles
-    opened = open_checkpoint(str(source), revision, progress=progress)
-    return read_norms(opened, wanted, everything=everything, model_type=model_type, progress=progress)
+    found = find_source(question.source, question.revision)
+    kept = None if again else kept_reading(found, question, vectors_dir() if out is None else out, name)
+    reading = _read(found, question, progress) if kept is None else kept
+    path = reading.extract_path if kept is not None or out is None else None
+    vectors = replace(reading.vectors(), path=path, seconds=time.perf_counter() - begun)
+    if kept is not None:
+        traffic = found.traffic
+        vectors = replace(vectors, requests=traffic.requests, bytes_received=traffic.bytes_received)
+    return Extracted(question, vectors, reading if path is None else None)
 
 
 def load(source: str | Path) -> NormVectors:
@@ -105,3 +146,13 @@ def load(source: str | Path) -> NormVectors:
     begun = time.perf_counter()
     vectors = read_norms(open_stored(str(source))).vectors()
     return replace(vectors, seconds=time.perf_counter() - begun)
+
+
+def _read(found: Found, question: Question, progress: Progress) -> Reading:
+    return read_norms(
+        open_found(found, progress=progress),
+        question.roles,
+        everything=question.everything,
+        model_type=question.model_type,
+        progress=progress,
+    )

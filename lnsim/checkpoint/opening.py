@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lnsim.checkpoint.local import LocalCheckpoint, open_local
-from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
+from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
 from lnsim.errors import SourceError
 from lnsim.paths import find_stored, stored_models
 
-__all__ = ["RepoName", "open_checkpoint", "open_stored", "parse_repo_name"]
+if TYPE_CHECKING:
+    from lnsim.checkpoint.hub.repo import Repo
+
+__all__ = ["Found", "RepoName", "find_source", "open_checkpoint", "open_found", "open_stored", "parse_repo_name"]
 
 # The Hub's own rule: letters, digits, '-', '_' and '.', at most 96 characters a part, at most one slash.
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
@@ -48,27 +52,89 @@ def parse_repo_name(text: str, revision: str | None = None) -> RepoName:
     return RepoName(repo_id, given or revision)
 
 
-def open_checkpoint(source: str, revision: str | None = None, *, progress: Progress = no_progress) -> Checkpoint:
-    """Open whatever a SOURCE names, headers only.
+@dataclass(slots=True)
+class Found:
+    """What a SOURCE names: something on disk, or a repo on the Hub whose commit is asked for once, when it matters.
 
-    A path that exists comes first, then a stored model's name, then the Hub, the only case that uses the network.
+    Args:
+        source: as a person wrote it.
+        path: on disk.
+        repo_name: on the Hub; exactly one of the two is there.
+    """
+
+    source: str
+    path: Path | None = None
+    repo_name: RepoName | None = None
+    _repo: Repo | None = None
+
+    def commit(self) -> str | None:
+        """The commit that the Hub would read; one request, or none where the revision is a commit itself.
+
+        None for what lies on disk.
+
+        Raises:
+            LnsimError: what the Hub answered, as a sentence.
+        """
+        if self.repo_name is None:
+            return None
+        from lnsim.checkpoint.hub import cached_snapshot, is_commit
+
+        repo_id, revision = self.repo_name.repo_id, self.repo_name.revision
+        if revision is not None and is_commit(revision):
+            return revision
+        snapshot = cached_snapshot(repo_id, revision)
+        return self.pinned().commit if snapshot is None else snapshot.commit
+
+    def pinned(self) -> Repo:
+        """The repo at its commit, asked for once; raises SourceError for what lies on disk."""
+        from lnsim.checkpoint.hub import pin_hub
+
+        if self.repo_name is None:
+            raise SourceError(f"Opening '{self.source}': it lies on disk and has no commit.")
+        if self._repo is None:
+            self._repo = pin_hub(self.repo_name.repo_id, self.repo_name.revision)
+        return self._repo
+
+    @property
+    def traffic(self) -> Traffic:
+        """What finding its commit took."""
+        return Traffic() if self._repo is None else self._repo.transport.traffic
+
+
+def find_source(source: str, revision: str | None = None) -> Found:
+    """Decide what a SOURCE names, without any request.
+
+    A path that exists comes first, then a stored model's name, then the Hub.
 
     Raises:
         SourceError: when the source can be none of them, or a revision is given for one that has none.
-        LnsimError: what the path or the Hub answered, as a sentence.
     """
     on_disk = _find_on_disk(source)
-    if on_disk is not None:
-        if revision is not None:
-            raise SourceError(
-                f"Opening '{source}': it lies on disk, where there is no revision '{revision}' to choose."
-            )
-        return open_local(on_disk, source=source)
-    name = parse_repo_name(source, revision)
-    # Imported here: the client library takes a third of a second that no local reader should pay.
-    from lnsim.checkpoint.hub import open_hub
+    if on_disk is None:
+        return Found(source, repo_name=parse_repo_name(source, revision))
+    if revision is not None:
+        raise SourceError(f"Opening '{source}': it lies on disk, where there is no revision '{revision}' to choose.")
+    return Found(source, on_disk)
 
-    return open_hub(name.repo_id, name.revision, progress=progress)
+
+def open_found(found: Found, *, progress: Progress = no_progress) -> Checkpoint:
+    """Open what a SOURCE named, headers only; only a repo uses the network.
+
+    Raises:
+        LnsimError: what the path or the Hub answered, as a sentence.
+    """
+    if found.repo_name is None:
+        return open_local(Path(found.source) if found.path is None else found.path, source=found.source)
+    # Imported here, so that no local reader pays for the network code.
+    from lnsim.checkpoint.hub import cached_snapshot, open_pinned
+
+    snapshot = cached_snapshot(found.repo_name.repo_id, found.repo_name.revision)
+    return snapshot if snapshot is not None else open_pinned(found.pinned(), progress)
+
+
+def open_checkpoint(source: str, revision: str | None = None, *, progress: Progress = no_progress) -> Checkpoint:
+    """Open whatever a SOURCE names, headers only; raises as ``find_source`` and ``open_found`` do."""
+    return open_found(find_source(source, revision), progress=progress)
 
 
 def open_stored(source: str) -> LocalCheckpoint:

@@ -17,7 +17,10 @@ from lnsim.checkpoint.store import Provenance, StoredTensor, extract_name, read_
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors, TensorSource
 from lnsim.errors import RoleError
 
-__all__ = ["Reading", "map_checkpoint", "read_norms", "tensor_infos"]
+__all__ = ["ASKED_KEY", "Reading", "map_checkpoint", "read_norms", "tensor_infos"]
+
+ASKED_KEY = "asked"
+"""Metadata key of an extract from the Hub: the question that it answers."""
 
 _ROLES_KEY = "roles_read"
 """Metadata key of an extract: the role keys it holds, so that a narrowed one does not look as if layers were lost."""
@@ -74,12 +77,13 @@ class Reading:
             return None
         return self.opened.folder / next(iter(self.opened.headers))
 
-    def write(self, folder: Path, name: str | None = None) -> Path:
+    def write(self, folder: Path, name: str | None = None, *, asked: str | None = None) -> Path:
         """Write the tensors as an extract into a folder, and return its path.
 
         Args:
             folder: made if it is not there.
             name: file name; by default made of the repo id and the commit.
+            asked: the question that it answers, kept for what comes from the Hub.
 
         Raises:
             StoreError: when the disk refuses, or the file does not read back the same.
@@ -91,6 +95,8 @@ class Reading:
             for origin in (self.sources[key],)
         ]
         extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
+        if asked is not None and opened.commit is not None and not _is_extract(opened):
+            extra |= {ASKED_KEY: asked}
         provenance = Provenance(
             source=opened.source,
             repo_id=opened.repo_id,
@@ -172,7 +178,7 @@ def _extract_texts(opened: Checkpoint) -> dict[str, str]:
     for header in opened.headers.values():
         provenance = read_provenance(header)
         if provenance is not None:
-            found.update({key: text for key, text in provenance.extra.items() if key != _ROLES_KEY})
+            found.update({key: text for key, text in provenance.extra.items() if key not in (_ROLES_KEY, ASKED_KEY)})
     return found
 
 

@@ -59,16 +59,16 @@ def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) ->
     Raises:
         StudyError: when the study's file does not allow the source ``hub``.
     """
-    from lnsim.checkpoint.extract import extract_and_keep
+    from lnsim.checkpoint.extract_many import extract_many
+    from lnsim.checkpoint.question import Question
     from lnsim.paths import vectors_dir
 
     source_kind(study, "hub")
+    questions = [Question(str(model.repo_id), model.revision) for model in study.models]
     failed: dict[str, str] = {}
-    for model in study.models:
-        try:
-            extract_and_keep(str(model.repo_id), revision=model.revision, out=vectors_dir() / study.name)
-        except LnsimError as error:
-            failed[model.key] = str(error)
+    for model, found in zip(study.models, extract_many(questions, out=vectors_dir() / study.name), strict=True):
+        if isinstance(found, LnsimError):
+            failed[model.key] = str(found)
         each(model.key)
     return failed
 

@@ -1,0 +1,98 @@
+"""This module reads many checkpoints at once, under one bound of requests in flight."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from lnsim.checkpoint.extract import Extracted, read_to_keep
+from lnsim.checkpoint.question import Question
+from lnsim.checkpoint.source import Progress, no_progress
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.errors import LnsimError
+from lnsim.paths import vectors_dir
+
+__all__ = ["extract_many"]
+
+_MAX_AT_ONCE = 16
+"""Checkpoints read at once; more would hold more headers in memory and be no faster."""
+
+
+def extract_many(
+    questions: Sequence[Question],
+    *,
+    out: Path | None = None,
+    again: bool = False,
+    progress: Progress = no_progress,
+) -> Iterator[NormVectors | LnsimError]:
+    """Read and keep the norm vectors of every source; one that fails does not stop the others.
+
+    Files are written by the calling thread alone, as the answers come in.
+
+    Args:
+        questions: what to read.
+        out: folder for the extracts, as for ``extract_and_keep``.
+        again: read from the Hub even what is there.
+        progress: told how many reads of all sources are done of how many planned so far.
+
+    Yields:
+        For each question in turn its vectors, or the error that says why there are none.
+    """
+    if len(questions) == 1:
+        yield _kept(lambda: read_to_keep(questions[0], out, again=again, progress=progress), out)
+        return
+    total = _Total(progress)
+    done: dict[int, NormVectors | LnsimError] = {}
+    pool = ThreadPoolExecutor(min(len(questions), _MAX_AT_ONCE), thread_name_prefix="lnsim-model")
+    try:
+        numbers: dict[Future[Extracted], int] = {
+            pool.submit(read_to_keep, question, out, again=again, progress=total.part(number)): number
+            for number, question in enumerate(questions)
+        }
+        following = 0
+        for future in as_completed(numbers):
+            done[numbers[future]] = _kept(future.result, out)
+            while following in done:
+                yield done.pop(following)
+                following += 1
+    except KeyboardInterrupt:
+        _stop_reading()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _kept(work: Callable[[], Extracted], out: Path | None) -> NormVectors | LnsimError:
+    try:
+        return work().keep(vectors_dir() if out is None else out)
+    except LnsimError as error:
+        return error
+
+
+def _stop_reading() -> None:
+    # Imported here: where nothing came from the Hub, its code was never loaded.
+    from lnsim.checkpoint.hub import close_clients
+
+    close_clients()
+
+
+class _Total:
+    """One progress for the reads of many checkpoints."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def part(self, number: int) -> Progress:
+        """The progress of one of them."""
+
+        def tell(done: int, planned: int) -> None:
+            with self._lock:
+                self._counts[number] = done, planned
+                sums = [sum(column) for column in zip(*self._counts.values(), strict=True)]
+                self._progress(sums[0], sums[1])
+
+        return tell
