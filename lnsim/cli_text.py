@@ -7,6 +7,7 @@ from typing import Any
 
 from lnsim.checkpoint.inspection import Inspection
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
+from lnsim.text import printable
 
 __all__ = ["aligned", "extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
 
@@ -45,7 +46,7 @@ def extract_text(found: NormVectors) -> str:
         *(f"note: {note}" for note in found.notes),
         f"{found.requests} requests, {found.bytes_received:,} bytes, {found.seconds:.2f} s -> {found.path}",
     ]
-    return _printable("\n".join(lines))
+    return _shown("\n".join(lines))
 
 
 def inspection_text(found: Inspection) -> str:
@@ -69,7 +70,7 @@ def inspection_text(found: Inspection) -> str:
     lines += [*_gaps(found.missing_layers), *(f"note: {note}" for note in found.notes)]
     if found.problem:
         lines.append(f"no roles: {found.problem}")
-    return _printable("\n".join(lines))
+    return _shown("\n".join(lines))
 
 
 def listing() -> dict[str, Any]:
@@ -112,7 +113,7 @@ def listing_text(found: Mapping[str, Any]) -> str:
         (m["name"], m["repo_id"] or "", (m["commit"] or "none recorded")[:14], m["model_type"], _widths(m["roles"]))
         for m in found["models"]
     ]
-    return _printable(
+    return _shown(
         aligned(("study", "models", "sources", "title"), studies)
         + "\n\n"
         + aligned(("stored model", "repo id", "commit", "family", "norms"), models)
@@ -147,6 +148,6 @@ def _widths(roles: Mapping[str, Sequence[int]]) -> str:
     return f"{sum(n for n, _ in roles.values())} of {max((width for _, width in roles.values()), default=0)} channels"
 
 
-def _printable(text: str) -> str:
-    """Text from a repo must not steer the terminal: control characters are shown, not sent."""
-    return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
+def _shown(text: str) -> str:
+    """Text from a repo must not steer the terminal."""
+    return printable(text, keep="\n")

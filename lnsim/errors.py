@@ -1,8 +1,11 @@
 """This module names every failure that lnsim reports, one class a kind.
 
 Each message is a sentence or two: what was being done, to which ``repo@commit/file`` or key, what was expected,
-what was found, what to do next. The command line prints it as it is and exits with 1.
+what was found, what to do next. The command line prints it as it is and exits with 1. It is one line of plain text:
+names from a repo that stand in it are made harmless here, once for all places that show or log one.
 """
+
+from lnsim.text import printable
 
 __all__ = [
     "ComparisonError",
@@ -27,8 +30,22 @@ __all__ = [
 ]
 
 
+_LONGEST = 4000
+
+
 class LnsimError(Exception):
-    """Any failure that lnsim foresees; everything else is a bug."""
+    """Any failure that lnsim foresees; everything else is a bug.
+
+    Args:
+        message: the sentence; control characters in it are written out as escapes, and one of more than 4,000
+            characters loses its middle.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        text = printable(str(message))
+        if len(text) > _LONGEST:
+            text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
+        super().__init__(text)
 
 
 # Bytes

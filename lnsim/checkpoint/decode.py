@@ -87,7 +87,8 @@ def to_float32(array: npt.NDArray[Any], *, offset: float = 0.0) -> npt.NDArray[n
     Exact for every 8- and 16-bit float and F32. F64 and integers beyond 2^24 are rounded to nearest. The sum with the
     offset is formed in float32, as the models themselves form it.
     """
-    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one, which is no reason to warn
+    # A signalling NaN becomes a quiet one, and what is beyond float32 an infinity, which its reader is told of.
+    with np.errstate(invalid="ignore", over="ignore"):
         values = array.astype(np.float32)
     return values + np.float32(offset) if offset else values
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from lnsim.checkpoint.source import check_parts
 from lnsim.errors import FormatError, HeaderError
 
 __all__ = ["CONFIG_NAME", "INDEX_NAME", "SINGLE_NAME", "Layout", "check_index", "find_layout", "parse_index"]
@@ -55,7 +56,7 @@ def find_layout(names: Iterable[str], *, where: str) -> Layout:
         FormatError: when no safetensors weights are there, or which to take is unclear.
     """
     top = sorted(name for name in names if "/" not in name)
-    candidates = [name for name in top if name.endswith(".safetensors")]
+    candidates = [name for name in top if _is_plain(name)]
     if SINGLE_NAME in top:
         return Layout((SINGLE_NAME,), None, _passed_over(candidates, {SINGLE_NAME}))
     if INDEX_NAME in top:
@@ -80,6 +81,7 @@ def parse_index(text: bytes, *, where: str) -> dict[str, str]:
     Raises:
         FormatError: when it is no JSON, has no weight map, or names a shard outside the checkpoint's own folder.
     """
+    check_parts(text, where=f"the index of {where}")
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:

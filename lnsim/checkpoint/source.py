@@ -11,10 +11,25 @@ from typing import Any, Protocol
 from lnsim.checkpoint.header import Header
 from lnsim.errors import FormatError, TensorNotFoundError
 
-__all__ = ["MAX_JSON_BYTES", "Checkpoint", "Progress", "Traffic", "by_shard", "locate", "no_progress", "parse_config"]
+__all__ = [
+    "MAX_JSON_BYTES",
+    "MAX_JSON_PARTS",
+    "Checkpoint",
+    "Progress",
+    "Traffic",
+    "by_shard",
+    "check_parts",
+    "locate",
+    "no_progress",
+    "parse_config",
+]
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
 """A config or index over this size is refused: the largest known index has about 10 MB."""
+
+MAX_JSON_PARTS = 3_000_000
+"""Values of a config, index, listing or all headers of a repo; 150,000 tensors, more than any model has, have 2 million
+in their headers."""
 
 Progress = Callable[[int, int], None]
 """Called with the steps done and the steps planned, from any thread."""
@@ -118,8 +133,9 @@ def by_shard(names: Iterable[str], headers: Mapping[str, Header], *, where: str)
     return found
 
 
-def parse_config(text: bytes, *, where: str) -> dict[str, Any]:
-    """The config as a dict; raises FormatError when it is not a JSON object."""
+def parse_config(text: bytes, *, where: str, max_parts: int = MAX_JSON_PARTS) -> dict[str, Any]:
+    """The config as a dict; raises FormatError when it is not a JSON object, or one made to take memory."""
+    check_parts(text, max_parts, where=where)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -127,3 +143,14 @@ def parse_config(text: bytes, *, where: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FormatError(f"Reading {where}: a JSON object was expected, found {type(content).__name__}.")
     return content
+
+
+def check_parts(text: bytes, max_parts: int = MAX_JSON_PARTS, *, where: str) -> None:
+    """Refuse JSON of so many values that they would take much more memory than their text.
+
+    Raises:
+        FormatError: with the number of signs that open or part values; 64 MB of ``[],`` would become 1.4 GB.
+    """
+    parts = sum(map(text.count, (b"{", b"[", b":", b",")))
+    if parts > max_parts:
+        raise FormatError(f"Reading {where}: at most {max_parts} JSON values were expected, found about {parts}.")

@@ -13,8 +13,8 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,9 @@ FORMAT = "lnsim-extract-1"
 
 _MAX_CONFIG_ITEMS = 256
 """Longer lists in a config (label names, token lists) are left out of an extract: no role depends on them."""
+
+_MAX_DEPTH = 50
+"""Deeper parts of a config are left out too; the deepest known has 5 levels."""
 
 _OWN_KEYS = ("format", "source", "repo_id", "commit", "revision", "model_type", "hidden_size", "n_layers")
 
@@ -143,10 +146,18 @@ def read_sources(header: Header) -> dict[str, TensorSource]:
         raise StoreError(
             f"Reading an extract: its record and its tensors differ in {odd[0]!r:.120} and {len(odd)} in all."
         )
-    try:
-        return {name: TensorSource(**entry) for name, entry in record.items()}
-    except TypeError as error:
-        raise StoreError(f"Reading an extract: its record of byte ranges is malformed ({error}).") from None
+    return {name: _tensor_source(name, entry) for name, entry in record.items()}
+
+
+def _tensor_source(name: str, entry: Any) -> TensorSource:
+    """A recorded origin; anyone can have written the file, so its types are looked at before anything sorts them."""
+    kinds = {field_.name: int if field_.name in ("start", "stop") else str for field_ in fields(TensorSource)}
+    if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} != kinds:
+        raise StoreError(
+            f"Reading an extract: its record of byte ranges is malformed: tensor {name!r:.120} should tell "
+            f"{', '.join(kinds)}; found {entry!r:.120}."
+        )
+    return TensorSource(**entry)
 
 
 def extract_name(repo_id: str, commit: str | None) -> str:
@@ -155,8 +166,13 @@ def extract_name(repo_id: str, commit: str | None) -> str:
     >>> extract_name("Qwen/Qwen3-4B", "1cfa9a7208912126459214e8b04321603b3df60c")
     'Qwen--Qwen3-4B@1cfa9a720891.safetensors'
     """
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", repo_id.replace("/", "--")).strip(".-") or "model"
-    return f"{safe[:120]}{'@' + commit[:12] if commit else ''}.safetensors"
+    safe = _safe(repo_id.replace("/", "--")).strip(".-") or "model"
+    return f"{safe[:120]}{'@' + _safe(commit[:12]) if commit else ''}.safetensors"
+
+
+def _safe(text: str) -> str:
+    """Text of letters, digits and ``._-``: no part of a file name that it is in can be a path."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
 
 
 def _metadata(tensors: Sequence[StoredTensor], provenance: Provenance) -> dict[str, str]:
@@ -177,15 +193,31 @@ def _metadata(tensors: Sequence[StoredTensor], provenance: Provenance) -> dict[s
 
 
 def _trimmed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config without its long lists and tables, which only tell labels and tokens."""
+    """The config without long lists and tables, which only tell labels and tokens, and without endless nesting."""
     kept: dict[str, Any] = {}
     for key, value in config.items():
+        if _is_deep(value):
+            continue
         if isinstance(value, Mapping):
             if len(value) <= _MAX_CONFIG_ITEMS and not key.endswith(("2id", "id2label")):
                 kept[key] = _trimmed(value)
         elif not isinstance(value, list) or len(value) <= _MAX_CONFIG_ITEMS:
             kept[key] = value
     return kept
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether lists and objects are nested deeper than what walks them by recursion should go."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [item for outer in level if isinstance(outer, (dict, list)) for item in _items(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _items(outer: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return outer.values() if isinstance(outer, dict) else outer
 
 
 def _serialise(tensors: Sequence[StoredTensor], metadata: Mapping[str, str]) -> bytes:
@@ -225,7 +257,7 @@ def _check(path: Path, tensors: Sequence[StoredTensor]) -> None:
 def _json_object(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
     try:
         value = json.loads(metadata.get(key, "{}"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"Reading an extract: its metadata '{key}' should be JSON ({error}).") from None
     if not isinstance(value, dict):
         raise StoreError(f"Reading an extract: its metadata '{key}' should be a JSON object.")

@@ -24,7 +24,7 @@ KINDS: tuple[str, ...] = ("k_proj", "v_proj")
 """Kinds of projection matrices that are read, by the name that their last part has in the file."""
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
-_NAME = re.compile(r"(?:^|\.)layers\.(?P<layer>\d+)\.[a-z_]*attn\.(?P<kind>\w+)\.weight$", re.ASCII)
+_NAME = re.compile(r"(?:^|\.)layers\.(?P<layer>\d{1,9})\.[a-z_]*attn\.(?P<kind>\w+)\.weight$", re.ASCII)
 _OTHER_TOWER = re.compile(r"vision|visual|audio|encoder|mtp", re.IGNORECASE)
 
 

@@ -1,0 +1,48 @@
+"""This module makes text from outside safe to show: what would steer a terminal, a log or a page is written out.
+
+Names in a repo are whatever its owner typed. An escape sequence could recolour or retitle a terminal, a line break
+could forge a line of a log, and a mark for writing from right to left could show a name backwards.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+
+__all__ = ["json_text", "printable"]
+
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode's categories of controls, format marks, half surrogates, private and unassigned characters, line breaks."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""The text with every character that shows nothing, or changes how others show, as its escape.
+
+    Args:
+        text: from anywhere.
+        keep: characters to leave as they are, for example a line break.
+
+    >>> printable("a\x1b[31mb\u202ec")
+    'a\\x1b[31mb\\u202ec'
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in _STEERING and c not in keep else c for c in text)
+
+
+def json_text(content: Any) -> str:
+    r"""Content as JSON on one line; it reads back the same, and steers no terminal.
+
+    >>> json_text({"name": "\u202eé"})
+    '{"name": "\\u202eé"}'
+    """
+    text = json.dumps(content, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    # Outside its strings this JSON is plain ASCII, so what is escaped stands inside one.
+    return "".join(json.dumps(c)[1:-1] if unicodedata.category(c) in _STEERING else c for c in text)
+
+
+def _escaped(character: str) -> str:
+    return ascii(character)[1:-1]
