@@ -1,0 +1,198 @@
+"""Faults of servers and of the network between: busy, broken off, slow, out of reach, or answering something else."""
+
+from __future__ import annotations
+
+import email.utils
+import time
+
+from fault_table import (
+    ADDRESS,
+    BYTES,
+    CONFIG_FILE,
+    DEAD,
+    EVERYWHERE,
+    INDEX,
+    LISTING,
+    NEEDED,
+    RANGES,
+    TRIES,
+    WITH_BODY,
+    Arrange,
+    OneError,
+    Place,
+    Recovers,
+    Row,
+    Stage,
+    both,
+    fault,
+    no_answer,
+)
+from hub_stand_in import Fault
+
+from lnsim.errors import FormatError, HubError, NetworkError
+
+
+def _retry_at(stage: Stage, place: Place) -> None:
+    # The date counts whole seconds: two from now are between one and two.
+    stage.spoil(place, "status", 1, status="429", Retry_After=email.utils.formatdate(time.time() + 2, usegmt=True))
+
+
+BUSY = (
+    *both("503", "status", "status 503", EVERYWHERE, status="503"),
+    *both("500", "status", "status 500", (LISTING, BYTES), status="500"),
+    *both("429 without a word on when", "status", "status 429", EVERYWHERE, status="429"),
+    Row(
+        "429, Retry-After: 1 (seconds)",
+        "once",
+        Recovers(1),
+        fault("status", 1, status="429", Retry_After="1"),
+        (LISTING, BYTES),
+        least_seconds=1.0,
+    ),
+    Row("429, Retry-After: a date", "once", Recovers(1), _retry_at, (LISTING, BYTES), least_seconds=1.0),
+    Row(
+        "429, Retry-After: 3600",
+        "once",
+        OneError(NetworkError, "the server asks to wait 3600 seconds (status 429). Try later."),
+        fault("status", 1, status="429", Retry_After="3600"),
+        NEEDED,
+    ),
+)
+
+BROKEN = (
+    *both("TCP reset before any answer", "reset", "ConnectionResetError", EVERYWHERE),
+    *both("TCP reset in the middle of the body", "reset_midway", "ConnectionResetError", WITH_BODY),
+    *both("body that ends after half of its bytes", "short_body", "the body ended ... bytes early", WITH_BODY),
+)
+
+WRONG_RANGE = (
+    *both("206 with fewer bytes than asked for", "short_range", "Content-Range should be", RANGES),
+    *both("206 of other bytes, as Content-Range says", "wrong_content_range", "Content-Range should be", RANGES),
+    *both("206 without Content-Range", "no_content_range", "Content-Range should tell the bytes", RANGES),
+    Row(
+        "200 instead of 206, with a body of a terabyte",
+        "for ever",
+        OneError(HubError, "the server ignored Range and answered 200 instead of 206. Nothing more was read."),
+        fault("ignore_range"),
+        RANGES,
+        most_bytes=20_000_000,  # what the kernels hold between the two
+    ),
+    Row(
+        "200 instead of 206, with a page to log in to the network",
+        "for ever",
+        OneError(HubError, "the server ignored Range and answered 200 instead of 206. Nothing more was read."),
+        fault("html"),
+        RANGES,
+    ),
+    Row(
+        "200 with a page to log in to the network",
+        "for ever",
+        OneError(FormatError, "JSON was expected"),
+        fault("html"),
+        (LISTING, CONFIG_FILE, INDEX),
+    ),
+    Row(
+        "200 with a body that never ends",
+        "for ever",
+        OneError(HubError, "at most 67108864 bytes were expected, the answer is longer."),
+        fault("endless"),
+        (CONFIG_FILE,),
+        most_bytes=90_000_000,
+    ),
+    Row(
+        "200 with a body of a terabyte, as its Content-Length says",
+        "for ever",
+        OneError(HubError, "at most 67108864 bytes were expected, the answer is longer."),
+        fault("ignore_range"),
+        (LISTING, CONFIG_FILE, INDEX),
+        most_bytes=20_000_000,
+        known="Content-Length is not looked at",
+    ),
+)
+
+IMPATIENT = {"read_timeout": 0.25}
+
+SLOW = (
+    Row("no answer at all", "twice", Recovers(2), fault("silent", 2), (LISTING, BYTES), settings=IMPATIENT),
+    Row(
+        "no answer at all",
+        "for ever",
+        no_answer("TimeoutError: timed out"),
+        fault("silent"),
+        (LISTING,),
+        settings=IMPATIENT,
+    ),
+    Row("one byte, then silence", "twice", Recovers(2), fault("stall", 2), (CONFIG_FILE, BYTES), settings=IMPATIENT),
+    Row(
+        "one byte, then silence",
+        "for ever",
+        no_answer("TimeoutError: timed out"),
+        fault("stall"),
+        (BYTES,),
+        settings=IMPATIENT,
+    ),
+    Row(
+        "a byte at a time, for ever",
+        "once",
+        Recovers(1),
+        fault("drip", 1),
+        (CONFIG_FILE, BYTES),
+        settings={"total_timeout": 0.5},
+    ),
+    Row(
+        "a byte at a time, for ever",
+        "for ever",
+        no_answer("no whole answer within 0.3 seconds, after ... bytes"),
+        fault("drip"),
+        (BYTES,),
+        settings={"total_timeout": 0.3},
+    ),
+)
+
+
+def _endpoint(address: str) -> Arrange:
+    def arrange(stage: Stage, place: Place) -> None:
+        stage.monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://{address}")
+
+    return arrange
+
+
+def _leads_to(address: str, times: int = 1_000_000) -> Arrange:
+    return fault("status", times, status="302", Location=f"http://{address}/x?X-Signature=1")
+
+
+def _circle(stage: Stage, place: Place) -> None:
+    for here, there in ((r"/circle/1", "/circle/2"), (r"/circle/2|\.safetensors$", "/circle/1")):
+        headers = {"status": "302", "Location": stage.hub.endpoint + there}
+        stage.hub.faults.append(Fault(here, "status", headers=headers))
+
+
+UNREACHABLE = (
+    Row("connection refused by the Hub", "for ever", no_answer("ConnectionRefusedError"), _endpoint(DEAD)),
+    Row("no such host as the Hub's (DNS)", "for ever", no_answer("gaierror"), _endpoint("hub.invalid")),
+    Row(
+        "connection refused where an address leads",
+        "for ever",
+        no_answer("ConnectionRefusedError"),
+        _leads_to(DEAD),
+        (ADDRESS,),
+    ),
+    Row(
+        "no such host where an address leads (DNS)",
+        "for ever",
+        no_answer("gaierror"),
+        _leads_to("x.invalid"),
+        (ADDRESS,),
+    ),
+    Row(
+        "connection refused where an address leads",
+        "once",
+        Recovers(TRIES + 1),
+        _leads_to(DEAD, 1),
+        (ADDRESS,),
+        known="a dead address is not asked for again",
+    ),
+    Row("addresses that lead in circles", "for ever", OneError(HubError, "more than 5 in a row"), _circle, (ADDRESS,)),
+)
+
+NETWORK_ROWS = (*BUSY, *BROKEN, *WRONG_RANGE, *SLOW, *UNREACHABLE)

@@ -1,0 +1,400 @@
+"""Faults of what is read: addresses that expire, doors that are shut, headers that lie, commits that move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from fault_table import (
+    ADDRESS,
+    BYTES,
+    CONFIG,
+    CONFIG_FILE,
+    HEADERS,
+    INDEX,
+    LISTING,
+    N_SHARDS,
+    NORMS,
+    RANGES,
+    START,
+    TENSORS,
+    Arrange,
+    OneError,
+    Place,
+    Recovers,
+    Row,
+    Stage,
+    fault,
+)
+from hub_stand_in import COMMIT, LATER_COMMIT, Fault
+from safetensors_bytes import checkpoint_files, file_bytes, llama_tensors
+
+from lnsim.errors import FormatError, GatedError, HeaderError, HubError, RangeError, RepoNotFoundError, RevisionError
+
+_INDEX = "model.safetensors.index.json"
+_SHARDS = tuple(f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3))
+_FIRST, _SECOND, _ = _SHARDS
+
+
+def _signatures(**limits: float) -> Arrange:
+    def arrange(stage: Stage, place: Place) -> None:
+        for name, value in limits.items():
+            setattr(stage.hub, name, value)
+
+    return arrange
+
+
+def _time_passes(stage: Stage, place: Place) -> None:
+    stage.hub.signature_seconds = 60.0
+    stage.when(place, lambda: stage.hub.grow_old(61.0), nth=2)
+
+
+SIGNED = (
+    Row(
+        "an address good for one use only (then 403)",
+        "always",
+        Recovers(40),
+        _signatures(signature_uses=1),
+        RANGES,
+        known="two reads share a fresh address",
+    ),
+    Row("addresses too old after the second read (403)", "once", Recovers(10), _time_passes, RANGES),
+    Row(
+        "403 for every address, however new",
+        "for ever",
+        OneError(HubError, "the server refused access (403)"),
+        fault("status", status="403"),
+        RANGES,
+    ),
+    Row(
+        "403 without a reason",
+        "for ever",
+        OneError(HubError, "the server refused access (403)"),
+        fault("status", status="403"),
+        (LISTING, CONFIG_FILE, INDEX, ADDRESS),
+    ),
+)
+
+
+def _gated(token: str = "") -> Arrange:
+    def arrange(stage: Stage, place: Place) -> None:
+        stage.repo.gated = True
+        if token:
+            stage.monkeypatch.setenv("HF_TOKEN", token)
+
+    return arrange
+
+
+def _without(name: str, place_of_loss: str) -> Arrange:
+    """A shard that the index names: not in the listing, or listed but gone."""
+
+    def arrange(stage: Stage, place: Place) -> None:
+        if place_of_loss == "listing":
+            del stage.repo.files[COMMIT][name]
+        else:
+            stage.hub.faults.append(Fault(name, "status", headers={"status": "404", "X-Error-Code": "EntryNotFound"}))
+
+    return arrange
+
+
+REFUSED = (
+    Row(
+        "401: no such repo, or a private one",
+        "for ever",
+        OneError(
+            RepoNotFoundError,
+            "Reading no/such@main: the Hub has no such repo, or it is private and no token was sent (`hf auth login`).",
+            1,
+        ),
+        lambda stage, place: None,
+        (LISTING,),
+        source="no/such",
+    ),
+    Row(
+        "404: no such repo",
+        "for ever",
+        OneError(RepoNotFoundError, "Reading a/b@main: the Hub has no such repo", 1),
+        fault("status", status="404", X_Error_Code="RepoNotFound"),
+        (LISTING,),
+    ),
+    Row(
+        "404: no such revision",
+        "for ever",
+        OneError(RevisionError, "Reading a/b@v9: the repo has no such revision (branch, tag or commit).", 1),
+        lambda stage, place: None,
+        (LISTING,),
+        source="a/b@v9",
+    ),
+    Row(
+        "401: gated, no token",
+        "for ever",
+        OneError(
+            GatedError,
+            "the repo is gated, and no token was sent. Accept its terms on its page, then log in with `hf auth login`.",
+        ),
+        _gated(),
+        (CONFIG_FILE, INDEX),
+    ),
+    Row(
+        "403: gated, a token without access",
+        "for ever",
+        OneError(GatedError, "the repo is gated, and your token has no access."),
+        _gated("hf_other"),
+        (CONFIG_FILE, INDEX),
+    ),
+    Row(
+        "404: a shard that the index names is not listed",
+        "for ever",
+        OneError(HubError, f"its index names '{_SECOND}', which the commit does not hold"),
+        _without(_SECOND, "listing"),
+        (INDEX,),
+    ),
+    Row(
+        "404: a shard that is listed is gone",
+        "for ever",
+        OneError(HubError, f"{_SECOND}: the repo has no such file"),
+        _without(_SECOND, "storage"),
+        (INDEX, ADDRESS),
+    ),
+    Row(
+        "404: config.json is listed and gone",
+        "for ever",
+        OneError(HubError, "config.json: the repo has no such file"),
+        fault("status", status="404", X_Error_Code="EntryNotFound"),
+        (CONFIG_FILE,),
+    ),
+    Row(
+        "404: no call for all headers",
+        "for ever",
+        Recovers(7),
+        fault("status", status="404", X_Error_Code="EntryNotFound"),
+        (HEADERS,),
+    ),
+)
+
+
+def _index_names(stage: Stage, place: Place) -> None:
+    """The index names a tensor that its shard lacks."""
+    index = json.loads(checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_INDEX])
+    index["weight_map"]["model.layers.9.input_layernorm.weight"] = _FIRST
+    stage.put(_INDEX, json.dumps(index).encode())
+
+
+def _answer(change: Callable[[dict[str, Any]], Any]) -> Arrange:
+    def arrange(stage: Stage, place: Place) -> None:
+        stage.repo.one_call = change
+
+    return arrange
+
+
+def _lacks_a_shard(answer: dict[str, Any]) -> dict[str, Any]:
+    return answer | {"headers": {name: entry for name, entry in answer["headers"].items() if name != _SECOND}}
+
+
+def _swaps(answer: dict[str, Any]) -> dict[str, Any]:
+    """Two norms of each shard in each other's place: the same length of text, the same size of file."""
+    for entries in answer["headers"].values():
+        first, second, *_ = [entries[name] for name in entries if name in NORMS]
+        first["data_offsets"], second["data_offsets"] = second["data_offsets"], first["data_offsets"]
+    return answer
+
+
+def _other_dtype(answer: dict[str, Any]) -> dict[str, Any]:
+    """F16 for BF16: a byte less of text, which the padding hides."""
+    for entries in answer["headers"].values():
+        for name in NORMS:
+            if name in entries:
+                entries[name]["dtype"] = "F16"
+    return answer
+
+
+def _overlaps(answer: dict[str, Any]) -> dict[str, Any]:
+    name, entry = next(item for item in answer["headers"][_FIRST].items() if item[0] in NORMS)
+    answer["headers"][_FIRST][name] = entry | {"data_offsets": [0, 256]}
+    return answer
+
+
+def _padded(stage: Stage, place: Place) -> None:
+    names = list(TENSORS)
+    stage.put(_FIRST, file_bytes({name: TENSORS[name] for name in names[0::3]}, padding=400))
+
+
+HEADER_ANSWERS = (
+    Row(
+        "index names a tensor that its shard lacks",
+        "for ever",
+        OneError(
+            HeaderError,
+            "tensor 'model.layers.9.input_layernorm.weight' should lie in model-00001-of-00003.safetensors, but no "
+            "shard holds it; 1 such in all. The upload is incomplete or mixed; nothing was read.",
+        ),
+        _index_names,
+        (INDEX,),
+    ),
+    Row(
+        "the answer lacks a shard",
+        "for ever",
+        Recovers(8),
+        _answer(_lacks_a_shard),
+        (HEADERS,),
+    ),
+    Row(
+        "the answer is a page to log in to the network",
+        "for ever",
+        Recovers(8),
+        fault("html"),
+        (HEADERS,),
+        known="an error today",
+    ),
+    Row(
+        "the answer is no JSON",
+        "for ever",
+        Recovers(8),
+        _answer(lambda answer: b'{"headers": {'),
+        (HEADERS,),
+        known="an error today",
+    ),
+    Row(
+        "the answer has no headers",
+        "for ever",
+        Recovers(8),
+        _answer(lambda answer: {"index": {}}),
+        (HEADERS,),
+        known="an error today",
+    ),
+    Row(
+        "a header in the answer is invalid",
+        "for ever",
+        Recovers(8),
+        _answer(_overlaps),
+        (HEADERS,),
+        known="an error today",
+    ),
+    Row("a file is longer than its header in the answer says", "for ever", Recovers(2), _padded, (HEADERS,)),
+    Row(
+        "headers with other offsets, for files of the same size",
+        "for ever",
+        Recovers(8),
+        _answer(_swaps),
+        (HEADERS,),
+        known="wrong vectors",
+    ),
+    Row(
+        "headers with another dtype, for files of the same size",
+        "for ever",
+        Recovers(8),
+        _answer(_other_dtype),
+        (HEADERS,),
+        known="wrong vectors",
+    ),
+)
+
+
+def _later(stage: Stage) -> None:
+    """Another commit, with other weights under the same names."""
+    stage.hub.add(
+        "a/b", checkpoint_files(llama_tensors(seed=9, hidden_size=128), CONFIG, N_SHARDS), commit=LATER_COMMIT
+    )
+    stage.repo.refs["main"] = COMMIT
+
+
+def _moves(at: Place) -> Arrange:
+    def arrange(stage: Stage, place: Place) -> None:
+        _later(stage)
+        stage.when(at, lambda: stage.repo.refs.update(main=LATER_COMMIT))
+
+    return arrange
+
+
+def _vanishes(stage: Stage, place: Place) -> None:
+    """main is rewritten, and the commit that was pinned is gone."""
+    _later(stage)
+
+    def rewrite() -> None:
+        stage.repo.refs.update(main=LATER_COMMIT)
+        del stage.repo.files[COMMIT]
+
+    stage.when(LISTING, rewrite)
+
+
+def _replaced(stage: Stage, place: Place) -> None:
+    """Each shard gets a longer header, so that all its tensors lie elsewhere."""
+    longer = {
+        name: file_bytes({tensor: TENSORS[tensor] for tensor in list(TENSORS)[number::N_SHARDS]}, padding=800)
+        for number, name in enumerate(_SHARDS)
+    }
+    stage.when(BYTES, lambda: [stage.put(name, content) for name, content in longer.items()])
+
+
+MOVING = (
+    Row("main moves after its commit was asked for", "once", Recovers(8), _moves(LISTING), (HEADERS, INDEX)),
+    Row("main moves after the headers came", "once", Recovers(8), _moves(HEADERS), (HEADERS,)),
+    Row("main moves while vectors are read", "once", Recovers(0), _moves(BYTES), RANGES),
+    Row(
+        "main is rewritten and the pinned commit is gone",
+        "once",
+        OneError(RevisionError, "the repo has no such revision"),
+        _vanishes,
+        (INDEX,),
+    ),
+    Row(
+        "shards are replaced by longer ones while they are read",
+        "once",
+        OneError(RangeError, "The file was replaced while it was read; try again."),
+        _replaced,
+    ),
+)
+
+
+def _content(name: str, content: bytes) -> Arrange:
+    return lambda stage, place: stage.put(name, content)
+
+
+CONTENT = (
+    Row(
+        "config.json is no JSON",
+        "for ever",
+        OneError(FormatError, "Reading a/b@0123456789ab/config.json: JSON was expected"),
+        _content("config.json", b"\x00garbage"),
+        (CONFIG_FILE,),
+    ),
+    Row(
+        "config.json is a list",
+        "for ever",
+        OneError(FormatError, "a JSON object was expected, found list."),
+        _content("config.json", b"[]"),
+        (CONFIG_FILE,),
+    ),
+    Row(
+        "the index is no JSON",
+        "for ever",
+        OneError(FormatError, "Reading the index of a/b@0123456789ab: JSON was expected"),
+        _content(_INDEX, b"{"),
+        (INDEX,),
+    ),
+    Row(
+        "a shard's file ends before its header does",
+        "for ever",
+        OneError(HeaderError, f"Reading the header of a/b@0123456789ab/{_SECOND}:"),
+        _content(_SECOND, checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_SECOND][:300]),
+        (START,),
+    ),
+    Row(
+        "a shard's file is cut off behind its header",
+        "for ever",
+        OneError(HeaderError, f"{_SECOND}"),
+        _content(_SECOND, checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_SECOND][:-5000]),
+        (START, HEADERS),
+    ),
+    Row("a shard's file is empty", "for ever", OneError(HubError, "416"), _content(_SECOND, b""), (START,)),
+    Row(
+        "a shard's file is a page of HTML",
+        "for ever",
+        OneError(HeaderError, f"{_SECOND}"),
+        _content(_SECOND, b"<!DOCTYPE html>" * 99),
+        (START,),
+    ),
+)
+
+REPO_ROWS = (*SIGNED, *REFUSED, *HEADER_ANSWERS, *MOVING, *CONTENT)

@@ -1,0 +1,104 @@
+"""Faults of server and network: each ends in the right vectors, or in one clear error with nothing written."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fault_rows_network import NETWORK_ROWS
+from fault_rows_repo import REPO_ROWS
+from fault_table import CONFIG, N_SHARDS, NORMS, TENSORS, TRIES, OneError, Place, Recovers, Row, Stage
+from hub_stand_in import HubStandIn
+from safetensors_bytes import checkpoint_files
+
+import lnsim
+from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.checkpoint.hub.client import Settings, close_clients
+
+ROWS = (*NETWORK_ROWS, *REPO_ROWS)
+CASES = [
+    pytest.param(
+        row,
+        place,
+        id=f"{row.does}, {row.often}, {place.name}",
+        marks=[pytest.mark.xfail(strict=True, reason=row.known)] if row.known else [],
+    )
+    for row in ROWS
+    for place in row.places
+]
+
+
+_plain_requests: dict[bool, int] = {}
+"""Requests without any fault, with and without the call for all headers."""
+
+
+@pytest.fixture
+def stage(make_hub: Callable[..., HubStandIn], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Stage]:
+    """Set up a stand-in with the checkpoint of the table, and patience as a row wants it."""
+
+    def set_up(place: Place, **settings: float) -> Stage:
+        quick = Settings(max_tries=TRIES, first_pause=0.001, **settings)
+        monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: quick)
+        hub = make_hub(offers_one_call=place.one_call)
+        found = Stage(hub, hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS)), monkeypatch)
+        if place.one_call not in _plain_requests:
+            _plain_requests[place.one_call] = lnsim.extract("a/b").requests
+            hub.forget()
+        return found
+
+    return set_up
+
+
+def files_under(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def same_bits(found: lnsim.NormVectors) -> bool:
+    return {n: a.tobytes() for n, a in found.stored.items()} == {n: TENSORS[n].tobytes() for n in NORMS}
+
+
+@pytest.mark.parametrize(("row", "place"), CASES)
+def test_a_fault_ends_in_the_right_vectors_or_in_one_error_and_nothing_written(
+    row: Row, place: Place, stage: Callable[..., Stage], tmp_path: Path
+) -> None:
+    arranged = stage(place, **row.settings)
+    row.arrange(arranged, place)
+    begun = time.monotonic()
+    check = check_recovery if isinstance(row.outcome, Recovers) else check_error
+    check(row, place, arranged.hub, tmp_path / "out")
+    assert time.monotonic() - begun >= row.least_seconds
+    assert sum(request.sent for request in arranged.hub.requests) <= row.most_bytes
+    check_that_no_thread_is_left()
+
+
+def check_that_no_thread_is_left() -> None:
+    close_clients()
+    deadline = time.monotonic() + 2
+    for thread in threading.enumerate():
+        if thread.name.startswith("lnsim"):
+            thread.join(max(0.0, deadline - time.monotonic()))
+            assert not thread.is_alive(), thread.name
+
+
+def check_recovery(row: Row, place: Place, hub: HubStandIn, out: Path) -> None:
+    assert isinstance(row.outcome, Recovers)
+    found = extract_and_keep(row.source, out=out)
+    assert same_bits(found)
+    assert files_under(out) == [found.path]
+    assert same_bits(lnsim.load(str(found.path)))
+    assert found.requests <= _plain_requests[place.one_call] + row.outcome.more_requests
+
+
+def check_error(row: Row, place: Place, hub: HubStandIn, out: Path) -> None:
+    assert isinstance(row.outcome, OneError)
+    says = re.escape(row.outcome.says).replace(re.escape("..."), ".*")
+    with pytest.raises(row.outcome.kind, match=says) as caught:
+        extract_and_keep(row.source, out=out)
+    assert files_under(out) == []
+    assert "\n" not in str(caught.value)
+    assert "X-Signature" not in str(caught.value)
+    assert row.outcome.most_requests is None or len(hub.requests) <= row.outcome.most_requests

@@ -1,0 +1,170 @@
+"""Ctrl-C, and errors beside a server that keeps silent: the command ends at once, says one line and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fault_table import ADDRESS, BYTES, CONFIG, CONFIG_FILE, HEADERS, LISTING, N_SHARDS, TENSORS, Place
+from hub_stand_in import Fault, HubStandIn
+from safetensors_bytes import checkpoint_files
+
+from lnsim.checkpoint.extract import extract_and_keep
+
+ROOT = Path(__file__).resolve().parents[1]
+MOST_SECONDS = 2.0
+SILENCE = {"seconds": "30"}
+# A shell that starts the tests in the background makes them ignore Ctrl-C, and they pass that on.
+START = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from lnsim.cli import main; main()"
+WAITS_FOR_CONFIG = pytest.mark.xfail(
+    strict=True, raises=subprocess.TimeoutExpired, reason="the pool that reads the config is waited for"
+)
+SAID = "lnsim: interrupted. What was not finished was not written.\n"
+
+
+@contextmanager
+def started(endpoint: str, folder: Path, command: str = "extract") -> Iterator[subprocess.Popen[str]]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "home")}
+    out = [] if command == "inspect" else ["--out", str(folder / "out")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, command, "a/b", *out],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_until_it_hangs(fault: Fault) -> None:
+    """Until the fault has struck, and nothing has moved since."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and not fault._used:
+        time.sleep(0.01)
+    assert fault._used
+    time.sleep(0.2)
+
+
+def interrupted(process: subprocess.Popen[str]) -> tuple[int, str, str, float]:
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=2 * MOST_SECONDS)
+    return process.returncode, stdout, stderr, time.monotonic() - begun
+
+
+def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> None:
+    code, stdout, stderr, seconds = interrupted(process)
+    assert (code, stdout, stderr) == (130, "", SAID)
+    assert seconds < MOST_SECONDS
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        (LISTING, "silent"),
+        pytest.param(CONFIG_FILE, "silent", marks=WAITS_FOR_CONFIG),
+        (HEADERS, "stall"),
+        (ADDRESS, "silent"),
+        (BYTES, "stall"),
+        (BYTES, "drip"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Place) else value,
+)
+def test_ctrl_c_ends_a_command_that_waits_for_a_server(
+    hub: HubStandIn, tmp_path: Path, place: Place, kind: str
+) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    fault = Fault(place.pattern, kind, headers=SILENCE)
+    hub.faults.append(fault)
+    with started(hub.endpoint, tmp_path) as process:
+        wait_until_it_hangs(fault)
+        check_that_it_ended_well(process, tmp_path)
+
+
+def test_ctrl_c_ends_a_pause_that_the_server_asked_for(hub: HubStandIn, tmp_path: Path) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    fault = Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"})
+    hub.faults.append(fault)
+    with started(hub.endpoint, tmp_path) as process:
+        wait_until_it_hangs(fault)
+        check_that_it_ended_well(process, tmp_path)
+
+
+@contextmanager
+def deaf_server() -> Iterator[str]:
+    """A machine that lets nobody connect and refuses nobody: its queue is full and it never looks."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        waiting = [socket.socket() for _ in range(3)]
+        for client in waiting:
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        for client in waiting:
+            client.close()
+
+
+def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> None:
+    with deaf_server() as endpoint, started(endpoint, tmp_path) as process:
+        time.sleep(1.2)
+        assert process.poll() is None
+        check_that_it_ended_well(process, tmp_path)
+
+
+@WAITS_FOR_CONFIG
+def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    fault = Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE)
+    hub.faults.append(fault)
+    with started(hub.endpoint, tmp_path, "inspect") as process:
+        wait_until_it_hangs(fault)
+        check_that_it_ended_well(process, tmp_path)
+
+
+def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStandIn, tmp_path: Path) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    hub.faults.append(Fault(r"00001-of.*X-Signature", "silent", headers=SILENCE))
+    refusal = Fault(r"00002-of.*X-Signature", "ignore_range")
+    hub.faults.append(refusal)
+    with started(hub.endpoint, tmp_path) as process:
+        wait_until_it_hangs(refusal)
+        stdout, stderr = process.communicate(timeout=MOST_SECONDS)
+    assert (process.returncode, stdout) == (1, "")
+    assert "the server ignored Range" in stderr
+    assert stderr.count("\n") == 1
+
+
+def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
+    hub: HubStandIn, tmp_path: Path
+) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    hub.faults.append(Fault(BYTES.pattern, "silent", times=3, headers=SILENCE))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        extract_and_keep("a/b", out=tmp_path / "out")
+    signal.signal(signal.SIGINT, before)
+    deadline = begun + 0.7 + MOST_SECONDS
+    while reading_threads() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert reading_threads() == []
+    assert not (tmp_path / "out").exists()
+    assert extract_and_keep("a/b", out=tmp_path / "out").n_vectors == 7
+
+
+def reading_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("lnsim")]

@@ -1,0 +1,153 @@
+"""Faults of the disk and of other processes: the store holds the old extract or the whole new one, never a part."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hub_stand_in import COMMIT, HubStandIn
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
+
+import lnsim
+from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.errors import StoreError
+from lnsim.paths import stored_models
+
+ROOT = Path(__file__).resolve().parents[1]
+TENSORS = llama_tensors(hidden_size=2048)  # 7 norms of 4 kB: larger than what a small disk takes
+NORMS = {name: array.tobytes() for name, array in TENSORS.items() if "norm" in name}
+CONFIG = LLAMA_CONFIG | {"hidden_size": 2048}
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+
+LIMITED = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
+from lnsim.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_files(tmp_path_factory.mktemp("checkpoint") / "m", checkpoint_files(TENSORS, CONFIG))
+
+
+def files_under(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def stored_bits(path: Path) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in lnsim.load(str(path)).stored.items()}
+
+
+def test_a_file_that_may_not_grow_is_one_line_and_the_old_extract_stays(model: Path, tmp_path: Path) -> None:
+    extract_and_keep(model, ["final"], out=tmp_path)
+    before = files_under(tmp_path)
+    found = subprocess.run(
+        [sys.executable, "-c", LIMITED, "extract", str(model), "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert found.returncode == 1
+    assert found.stdout == ""
+    assert found.stderr.startswith(f"lnsim: Writing {tmp_path}")
+    assert found.stderr.endswith(f"{os.strerror(errno.EFBIG)}. Nothing was changed.\n")
+    assert found.stderr.count("\n") == 1
+    assert files_under(tmp_path) == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=32k", "none", str(folder)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_one_sentence_and_the_old_extract_stays(model: Path, small_disk: Path) -> None:
+    extract_and_keep(model, ["final"], out=small_disk)
+    before = files_under(small_disk)
+    with pytest.raises(StoreError, match=r"No space left on device\. Nothing was changed"):
+        extract_and_keep(model, out=small_disk)
+    assert files_under(small_disk) == before
+
+
+@pytest.fixture
+def read_only(model: Path) -> Iterator[Path]:
+    """A folder that one may look into and not write to, with the rights of nobody where the tests run as root.
+
+    It lies beside a checkpoint that anyone may read: pytest's own folders are closed to others.
+    """
+    extract_and_keep(model, out=model.parent / "warm")  # whatever is imported on the way may be closed to others, too
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "read-only")
+        folder.mkdir()
+        write_files(Path(name, "m"), checkpoint_files(TENSORS, CONFIG))
+        folder.chmod(0o555)
+        Path(name).chmod(0o755)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)
+        yield folder
+        os.seteuid(user)
+        folder.chmod(0o755)
+
+
+def test_a_read_only_folder_is_one_sentence(read_only: Path) -> None:
+    with pytest.raises(StoreError, match=r"Writing .*read-only.*: Permission denied\. Nothing was changed"):
+        extract_and_keep(read_only.parent / "m", out=read_only)
+    assert files_under(read_only) == {}
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_bytes(b"a file")
+    with pytest.raises(StoreError, match=r"Writing .*taken/.*: (Not a directory|File exists)\. Nothing was changed"):
+        extract_and_keep(model, out=tmp_path / "taken")
+    assert files_under(tmp_path) == {"taken": b"a file"}
+
+
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new_extract(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (home / "data" / "studies").mkdir(parents=True)
+    folder = home / "data" / "vectors"
+    command = [sys.executable, str(ROOT / "tests" / "killed_writer.py"), str(folder), "150", "20261128"]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    found = json.loads(done.stdout)
+    assert found["other"] == 0
+    assert found["old"] > 10
+    assert found["new"] > 10
+    assert found["rounds_with_a_part_left"] > 10  # else no kill struck while something was being written
+    monkeypatch.setenv("LNSIM_HOME", str(home))
+    assert list(stored_models()) == ["model"]
+    assert len(stored_models()["model"].read_bytes()) > 200_000
+
+
+def test_two_processes_that_extract_the_same_model_leave_one_good_file(hub: HubStandIn, tmp_path: Path) -> None:
+    hub.latency = 0.05
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, 3))
+    environment = ENVIRONMENT | {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "lnsim", "extract", "a/b", "--out", str(tmp_path / "out"), "--json"]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
+    answers = [process.communicate(timeout=30) for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert [stderr for _, stderr in answers] == ["", ""]
+    assert list(files_under(tmp_path / "out")) == [f"a--b@{COMMIT[:12]}.safetensors"]
+    assert [json.loads(stdout)["n_vectors"] for stdout, _ in answers] == [7, 7]
+    assert stored_bits(tmp_path / "out" / f"a--b@{COMMIT[:12]}.safetensors") == NORMS
