@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import random
 import time
 
 from fault_table import (
@@ -69,6 +70,15 @@ WRONG_RANGE = (
     *both("206 with fewer bytes than asked for", "short_range", "Content-Range should be", RANGES),
     *both("206 of other bytes, as Content-Range says", "wrong_content_range", "Content-Range should be", RANGES),
     *both("206 without Content-Range", "no_content_range", "Content-Range should tell the bytes", RANGES),
+    *both("206 with more bytes than Content-Range says", "long_body", "... bytes were announced, another", RANGES),
+    Row(
+        "206 of a range of the gzip-compressed file",
+        "for ever",
+        OneError(HubError, "gzip"),
+        fault("encoded"),
+        RANGES,
+        known="Content-Encoding of a range is not looked at",
+    ),
     Row(
         "200 instead of 206, with a body of a terabyte",
         "for ever",
@@ -110,6 +120,7 @@ WRONG_RANGE = (
     ),
 )
 
+_dice = random.Random()
 IMPATIENT = {"read_timeout": 0.25}
 
 SLOW = (
@@ -161,6 +172,32 @@ def _leads_to(address: str, times: int = 1_000_000) -> Arrange:
     return fault("status", times, status="302", Location=f"http://{address}/x?X-Signature=1")
 
 
+class Chance(Fault):
+    """A fault that strikes at random."""
+
+    def takes(self, path: str) -> bool:
+        return _dice.random() < 0.05
+
+
+def _bad_day(stage: Stage, place: Place) -> None:
+    _dice.seed(20261128)
+    busy = {"status": "503"}
+    stage.hub.faults.append(Chance("", "status", headers=busy))
+    stage.hub.faults.extend(Chance("", kind) for kind in ("reset", "reset_midway", "short_body", "stall"))
+
+
+BAD_DAYS = (
+    Row(
+        "503, a reset, a body broken off or stalled: one answer in five",
+        "at random",
+        Recovers(25),
+        _bad_day,
+        (LISTING, INDEX),
+        settings={"read_timeout": 0.1, "max_tries": 10},
+    ),
+)
+
+
 def _circle(stage: Stage, place: Place) -> None:
     for here, there in ((r"/circle/1", "/circle/2"), (r"/circle/2|\.safetensors$", "/circle/1")):
         headers = {"status": "302", "Location": stage.hub.endpoint + there}
@@ -195,4 +232,4 @@ UNREACHABLE = (
     Row("addresses that lead in circles", "for ever", OneError(HubError, "more than 5 in a row"), _circle, (ADDRESS,)),
 )
 
-NETWORK_ROWS = (*BUSY, *BROKEN, *WRONG_RANGE, *SLOW, *UNREACHABLE)
+NETWORK_ROWS = (*BUSY, *BROKEN, *WRONG_RANGE, *SLOW, *BAD_DAYS, *UNREACHABLE)

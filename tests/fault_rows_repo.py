@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +34,7 @@ from lnsim.errors import FormatError, GatedError, HeaderError, HubError, RangeEr
 _INDEX = "model.safetensors.index.json"
 _SHARDS = tuple(f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3))
 _FIRST, _SECOND, _ = _SHARDS
+_LOST = next(name for name in list(TENSORS)[0::N_SHARDS] if name in NORMS)
 
 
 def _signatures(**limits: float) -> Arrange:
@@ -174,11 +174,11 @@ REFUSED = (
 )
 
 
-def _index_names(stage: Stage, place: Place) -> None:
-    """The index names a tensor that its shard lacks."""
-    index = json.loads(checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_INDEX])
-    index["weight_map"]["model.layers.9.input_layernorm.weight"] = _FIRST
-    stage.put(_INDEX, json.dumps(index).encode())
+def _lacks_a_tensor(stage: Stage, place: Place) -> None:
+    """The first shard was uploaded without a tensor that the index names."""
+    kept = [name for name in list(TENSORS)[0::N_SHARDS] if name != _LOST]
+    assert len(kept) + 1 == len(list(TENSORS)[0::N_SHARDS])
+    stage.put(_FIRST, file_bytes({name: TENSORS[name] for name in kept}))
 
 
 def _answer(change: Callable[[dict[str, Any]], Any]) -> Arrange:
@@ -220,17 +220,21 @@ def _padded(stage: Stage, place: Place) -> None:
     stage.put(_FIRST, file_bytes({name: TENSORS[name] for name in names[0::3]}, padding=400))
 
 
+_MIXED = OneError(
+    HeaderError,
+    f"tensor '{_LOST}' should lie in {_FIRST}, but no shard holds it; 1 such in all. The upload is incomplete or "
+    f"mixed; nothing was read.",
+)
+
 HEADER_ANSWERS = (
+    Row("the index names a tensor that its shard lacks", "for ever", _MIXED, _lacks_a_tensor, (INDEX,)),
     Row(
-        "index names a tensor that its shard lacks",
+        "the index names a tensor that its shard lacks",
         "for ever",
-        OneError(
-            HeaderError,
-            "tensor 'model.layers.9.input_layernorm.weight' should lie in model-00001-of-00003.safetensors, but no "
-            "shard holds it; 1 such in all. The upload is incomplete or mixed; nothing was read.",
-        ),
-        _index_names,
-        (INDEX,),
+        _MIXED,
+        _lacks_a_tensor,
+        (HEADERS,),
+        known="the index is not asked; the layer is told as missing",
     ),
     Row(
         "the answer lacks a shard",
@@ -383,15 +387,21 @@ CONTENT = (
     Row(
         "a shard's file is cut off behind its header",
         "for ever",
-        OneError(HeaderError, f"{_SECOND}"),
+        OneError(HeaderError, f"Reading the header of a/b@0123456789ab/{_SECOND}:"),
         _content(_SECOND, checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_SECOND][:-5000]),
         (START, HEADERS),
     ),
-    Row("a shard's file is empty", "for ever", OneError(HubError, "416"), _content(_SECOND, b""), (START,)),
+    Row(
+        "a shard's file is empty",
+        "for ever",
+        OneError(HubError, f"{_SECOND}: the server says that the file has no such bytes (416)."),
+        _content(_SECOND, b""),
+        (START,),
+    ),
     Row(
         "a shard's file is a page of HTML",
         "for ever",
-        OneError(HeaderError, f"{_SECOND}"),
+        OneError(HeaderError, f"Reading the header of a/b@0123456789ab/{_SECOND}:"),
         _content(_SECOND, b"<!DOCTYPE html>" * 99),
         (START,),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hub_stand_in import COMMIT, Change, Fault, HubStandIn, Repo, real_file
@@ -52,7 +52,8 @@ class Recovers:
 
     @property
     def text(self) -> str:
-        return f"reads on; at most {self.more_requests} more requests" if self.more_requests else "reads on"
+        many = "" if self.more_requests == 1 else "s"
+        return f"reads on; at most {self.more_requests} more request{many}" if self.more_requests else "reads on"
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class OneError:
 
     @property
     def text(self) -> str:
-        bound = "" if self.most_requests is None else f"; at most {self.most_requests} requests"
-        return f"{self.kind.__name__}: {self.says}{bound}"
+        bound = "" if self.most_requests is None else f"; after {self.most_requests} request"
+        return f'`{self.kind.__name__}`: "{self.says}"{bound}'
 
 
 @dataclass
@@ -122,6 +123,10 @@ class Row:
     most_bytes: int = 2_000_000
     known: str = ""
 
+    @property
+    def text(self) -> str:
+        return f"{self.outcome.text} (**not yet**: {self.known})" if self.known else self.outcome.text
+
 
 def fault(kind: str, times: int = 1_000_000, **headers: str) -> Arrange:
     return lambda stage, place: stage.spoil(place, kind, times, **headers)
@@ -136,3 +141,16 @@ def both(does: str, kind: str, reason: str, places: tuple[Place, ...], **headers
     passing = Row(does, "twice", Recovers(2), fault(kind, 2, **headers), places)
     lasting = Row(does, "for ever", no_answer(reason), fault(kind, **headers), places)
     return passing, lasting
+
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+def shows(does: str, often: str, outcome: str) -> Callable[[Test], Test]:
+    """Give a test a line of its own in the README's table of faults of the machine."""
+
+    def mark(test: Test) -> Test:
+        test.shows = (does, often, outcome)  # type: ignore[attr-defined]
+        return test
+
+    return mark

@@ -260,7 +260,9 @@ class HubStandIn:
         headers = {
             name: json.loads(_header_text(file)) for name, file in files.items() if name.endswith(".safetensors")
         }
-        handler.send_json(self.repos[repo_id].one_call({"index": {"metadata": {}}, "headers": headers}))
+        index = files.get("model.safetensors.index.json", real_file(b"{}"))
+        metadata = json.loads(index.read(0, index.size) or b"{}").get("metadata", {})
+        handler.send_json(self.repos[repo_id].one_call({"index": {"metadata": metadata}, "headers": headers}))
 
     def _answer_resolve(self, handler: _Handler, repo_id: str, revision: str, name: str) -> None:
         commit = self._commit(handler, repo_id, revision)
@@ -439,6 +441,18 @@ class _Handler(BaseHTTPRequestHandler):
         stop = start + max(1, (stop - start) // 2)
         headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
         self.send(206, self.target().read(start, stop), headers)
+
+    def fault_long_body(self, fault: Fault) -> None:
+        """A 206 whose body is longer than its Content-Range says."""
+        start, stop = self.span(self.target().size) or (0, 1)
+        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
+        self.send(206, self.target().read(start, stop) + b"\0" * 8, headers)
+
+    def fault_encoded(self, fault: Fault) -> None:
+        """A 206 of the right range, but of the file as gzip would store it."""
+        start, stop = self.span(self.target().size) or (0, 1)
+        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}", "Content-Encoding": "gzip"}
+        self.send(206, (gzip.compress(b"") * (stop - start))[: stop - start], headers)
 
     def fault_wrong_content_range(self, fault: Fault) -> None:
         """The bytes of another place."""

@@ -41,7 +41,7 @@ def stage(make_hub: Callable[..., HubStandIn], monkeypatch: pytest.MonkeyPatch) 
     """Set up a stand-in with the checkpoint of the table, and patience as a row wants it."""
 
     def set_up(place: Place, **settings: float) -> Stage:
-        quick = Settings(max_tries=TRIES, first_pause=0.001, **settings)
+        quick = Settings(**{"max_tries": TRIES, "first_pause": 0.001} | settings)
         monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: quick)
         hub = make_hub(offers_one_call=place.one_call)
         found = Stage(hub, hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS)), monkeypatch)

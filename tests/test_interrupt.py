@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fault_table import ADDRESS, BYTES, CONFIG, CONFIG_FILE, HEADERS, LISTING, N_SHARDS, TENSORS, Place
+from fault_table import ADDRESS, BYTES, CONFIG, CONFIG_FILE, HEADERS, LISTING, N_SHARDS, TENSORS, Place, shows
 from hub_stand_in import Fault, HubStandIn
 from safetensors_bytes import checkpoint_files
 
@@ -72,6 +72,11 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
     assert not (folder / "out").exists()
 
 
+@shows(
+    "Ctrl-C",
+    "while a server keeps silent, stalls or drips, at any kind of request",
+    "exits within 2 s with code 130 and one line; no file is left",
+)
 @pytest.mark.parametrize(
     ("place", "kind"),
     [
@@ -95,6 +100,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_server(
         check_that_it_ended_well(process, tmp_path)
 
 
+@shows("Ctrl-C", "during the pause of a Retry-After", "exits within 2 s with code 130 and one line; no file is left")
 def test_ctrl_c_ends_a_pause_that_the_server_asked_for(hub: HubStandIn, tmp_path: Path) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     fault = Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"})
@@ -117,6 +123,7 @@ def deaf_server() -> Iterator[str]:
             client.close()
 
 
+@shows("Ctrl-C", "while a connection is waited for", "exits within 2 s with code 130 and one line; no file is left")
 def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> None:
     with deaf_server() as endpoint, started(endpoint, tmp_path) as process:
         time.sleep(1.2)
@@ -124,6 +131,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> No
         check_that_it_ended_well(process, tmp_path)
 
 
+@shows("Ctrl-C", "during lnsim inspect", "exits within 2 s with code 130 and one line; no file is left")
 @WAITS_FOR_CONFIG
 def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
@@ -134,6 +142,7 @@ def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
         check_that_it_ended_well(process, tmp_path)
 
 
+@shows("an error, while another request hangs", "once", "exits within 2 s with code 1 and one line")
 def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStandIn, tmp_path: Path) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     hub.faults.append(Fault(r"00001-of.*X-Signature", "silent", headers=SILENCE))
@@ -147,6 +156,11 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     assert stderr.count("\n") == 1
 
 
+@shows(
+    "the kernel of a notebook is interrupted",
+    "while vectors are read",
+    "KeyboardInterrupt; within 2 s no thread is left; the next reading works",
+)
 def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
     hub: HubStandIn, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fault_table import shows
 from hub_stand_in import COMMIT, HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 
@@ -47,6 +48,11 @@ def stored_bits(path: Path) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in lnsim.load(str(path)).stored.items()}
 
 
+@shows(
+    "no file may grow beyond 16 KiB (`RLIMIT_FSIZE`)",
+    "while an extract is written",
+    "exit code 1, one line that ends in Nothing was changed; the old extract stays, no temporary file",
+)
 def test_a_file_that_may_not_grow_is_one_line_and_the_old_extract_stays(model: Path, tmp_path: Path) -> None:
     extract_and_keep(model, ["final"], out=tmp_path)
     before = files_under(tmp_path)
@@ -76,6 +82,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@shows(
+    "the disk is full (a tmpfs of 32 KiB; as root only)",
+    "while an extract is written",
+    "StoreError that ends in Nothing was changed; the old extract stays, no temporary file",
+)
 def test_a_full_disk_is_one_sentence_and_the_old_extract_stays(model: Path, small_disk: Path) -> None:
     extract_and_keep(model, ["final"], out=small_disk)
     before = files_under(small_disk)
@@ -105,12 +116,18 @@ def read_only(model: Path) -> Iterator[Path]:
         folder.chmod(0o755)
 
 
+@shows("the folder is read-only", "always", "StoreError that ends in Nothing was changed; nothing is written")
 def test_a_read_only_folder_is_one_sentence(read_only: Path) -> None:
     with pytest.raises(StoreError, match=r"Writing .*read-only.*: Permission denied\. Nothing was changed"):
         extract_and_keep(read_only.parent / "m", out=read_only)
     assert files_under(read_only) == {}
 
 
+@shows(
+    "a file stands where the folder should be",
+    "always",
+    "StoreError that ends in Nothing was changed; nothing is written",
+)
 def test_a_folder_that_cannot_be_made_is_one_sentence(model: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").write_bytes(b"a file")
     with pytest.raises(StoreError, match=r"Writing .*taken/.*: (Not a directory|File exists)\. Nothing was changed"):
@@ -118,6 +135,11 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(model: Path, tmp_path: Pat
     assert files_under(tmp_path) == {"taken": b"a file"}
 
 
+@shows(
+    "kill -9 of a process that rewrites an extract",
+    "150 times, at random moments",
+    "the old or the new extract is there, whole; what is left of a temporary file is no stored model",
+)
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new_extract(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +158,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_extract(
     assert len(stored_models()["model"].read_bytes()) > 200_000
 
 
+@shows("two processes extract the same model", "at the same time", "both exit with 0 and leave one good file")
 def test_two_processes_that_extract_the_same_model_leave_one_good_file(hub: HubStandIn, tmp_path: Path) -> None:
     hub.latency = 0.05
     hub.add("a/b", checkpoint_files(TENSORS, CONFIG, 3))

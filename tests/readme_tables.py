@@ -1,0 +1,74 @@
+"""Tables in `tests/README.md` that are made from the rows of the tests, so that they cannot say anything else.
+
+    python tests/readme_tables.py
+
+writes the tables of faults anew. A section stands between `<!-- name -->` and `<!-- /name -->`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+README = Path(__file__).with_name("README.md")
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def section(name: str, text: str | None = None) -> str:
+    """What stands in a section of the README."""
+    text = README.read_text(encoding="utf-8") if text is None else text
+    return text.partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0].strip()
+
+
+def with_section(text: str, name: str, content: str) -> str:
+    """The README with another content in a section."""
+    before, start, rest = text.partition(f"<!-- {name} -->")
+    end = f"<!-- /{name} -->"
+    if not start or end not in rest:
+        raise ValueError(f"README.md should have a section {start or name} ... {end}")
+    return f"{before}{start}\n{content}\n{end}{rest.partition(end)[2]}"
+
+
+def fault_table() -> str:
+    """The faults of servers, networks and repos: a line for each row of the parametrised test."""
+    from fault_rows_network import NETWORK_ROWS
+    from fault_rows_repo import REPO_ROWS
+
+    heads = ("what the server or the network does", "how often", "at", "what lnsim does")
+    rows = (*NETWORK_ROWS, *REPO_ROWS)
+    return table(heads, [(row.does, row.often, ", ".join(p.name for p in row.places), row.text) for row in rows])
+
+
+def machine_table() -> str:
+    """The faults of the machine: a line for each test that says what it shows."""
+    modules = map(importlib.import_module, ("test_store_faults", "test_interrupt"))
+    heads = ("what happens on the machine", "how often", "what lnsim does")
+    return table(heads, [line for module in modules for line in _shown(module)])
+
+
+def _shown(module: ModuleType) -> Iterator[tuple[str, str, str]]:
+    return (thing.shows for thing in vars(module).values() if hasattr(thing, "shows"))
+
+
+SECTIONS = {"faults": fault_table, "machine": machine_table}
+
+
+def main() -> None:
+    """Write every section anew."""
+    sys.path.insert(0, str(README.parents[1]))
+    text = README.read_text(encoding="utf-8")
+    for name, render in SECTIONS.items():
+        text = with_section(text, name, render())
+    README.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
