@@ -60,6 +60,7 @@ Revision = Annotated[str | None, typer.Option(help="branch, tag or commit of a r
 Family = Annotated[str | None, typer.Option("--model-type", help="read it as this family", show_default=False)]
 Roles = Annotated[list[str] | None, typer.Option("--role", help="a role to read; may be repeated", show_default=False)]
 Again = Annotated[bool, typer.Option("--again", help="read from the Hub even what is kept already")]
+InFlight = Annotated[int, typer.Option("--in-flight", min=1, max=256, help="requests to the Hub at once")]
 Everything = Annotated[bool, typer.Option("--all", help="read all other norms as well")]
 Out = Annotated[Path | None, typer.Option(help="folder for the extract [default: data/vectors]", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
@@ -91,6 +92,7 @@ def extract_command(
     everything: Everything = False,
     model_type: Family = None,
     again: Again = False,
+    in_flight: InFlight = 16,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -109,7 +111,7 @@ def extract_command(
     questions = [Question.of(s, role, revision, everything=everything, model_type=model_type) for s in sources]
     failed = 0
     with _bar(sources[0] if len(sources) == 1 else f"{len(sources)} sources") as progress:
-        for found in extract_many(questions, out=out, again=again, progress=progress):
+        for found in extract_many(questions, out=out, again=again, in_flight=in_flight, progress=progress):
             if isinstance(found, LnsimError):
                 _complain(found, debug)
                 failed += 1

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lnsim.checkpoint.kept import kept_reading
-from lnsim.checkpoint.opening import Found, find_source, open_found, open_stored
+from lnsim.checkpoint.opening import IN_FLIGHT, Found, find_source, open_found, open_stored
 from lnsim.checkpoint.question import Question
-from lnsim.checkpoint.reading import Reading, read_norms
+from lnsim.checkpoint.reading import Prepared, Reading, read_norms
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.paths import vectors_dir
@@ -25,12 +25,12 @@ class Extracted:
     Args:
         question: what was asked.
         vectors: the answer; ``path`` is set where the file is there already.
-        reading: the bytes behind it; None where the file is there already.
+        prepared: the extract; None where the file is there already.
     """
 
     question: Question
     vectors: NormVectors
-    reading: Reading | None
+    prepared: Prepared | None
 
     def keep(self, folder: Path, name: str | None = None) -> NormVectors:
         """Write the extract if it is not there, and return the vectors with its path.
@@ -38,10 +38,7 @@ class Extracted:
         Raises:
             StoreError: when the disk refuses, or the file does not read back the same.
         """
-        if self.reading is None:
-            return self.vectors
-        path = self.reading.write(folder, name, asked=self.question.record())
-        return replace(self.vectors, path=path)
+        return self.vectors if self.prepared is None else replace(self.vectors, path=self.prepared.write(folder, name))
 
 
 def extract(
@@ -115,15 +112,24 @@ def read_to_keep(
     name: str | None = None,
     *,
     again: bool = False,
+    in_flight: int = IN_FLIGHT,
     progress: Progress = no_progress,
 ) -> Extracted:
     """Read what a question asks, or find that it was kept before; the arguments are those of ``extract_and_keep``.
+
+    Args:
+        question: what is asked.
+        out: where it may be kept.
+        name: under which name.
+        again: read from the Hub even what is there.
+        in_flight: requests at once, together with all other reading of the same number.
+        progress: told how many reads are done of how many planned.
 
     Raises:
         LnsimError: a sentence on what could not be read.
     """
     begun = time.perf_counter()
-    found = find_source(question.source, question.revision)
+    found = find_source(question.source, question.revision, in_flight=in_flight)
     kept = None if again else kept_reading(found, question, vectors_dir() if out is None else out, name)
     reading = _read(found, question, progress) if kept is None else kept
     path = reading.extract_path if kept is not None or out is None else None
@@ -131,7 +137,7 @@ def read_to_keep(
     if kept is not None:
         traffic = found.traffic
         vectors = replace(vectors, requests=traffic.requests, bytes_received=traffic.bytes_received)
-    return Extracted(question, vectors, reading if path is None else None)
+    return Extracted(question, vectors, reading.prepared(question.record()) if path is None else None)
 
 
 def load(source: str | Path) -> NormVectors:

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from lnsim.checkpoint.extract import Extracted, read_to_keep
+from lnsim.checkpoint.opening import IN_FLIGHT
 from lnsim.checkpoint.question import Question
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors
@@ -16,8 +17,8 @@ from lnsim.paths import vectors_dir
 
 __all__ = ["extract_many"]
 
-_MAX_AT_ONCE = 16
-"""Checkpoints read at once; more would hold more headers in memory and be no faster."""
+_REQUESTS_A_MODEL = 4
+"""A checkpoint is begun for every so many requests in flight: more would be no faster, and hold more in memory."""
 
 
 def extract_many(
@@ -25,6 +26,7 @@ def extract_many(
     *,
     out: Path | None = None,
     again: bool = False,
+    in_flight: int = IN_FLIGHT,
     progress: Progress = no_progress,
 ) -> Iterator[NormVectors | LnsimError]:
     """Read and keep the norm vectors of every source; one that fails does not stop the others.
@@ -35,25 +37,30 @@ def extract_many(
         questions: what to read.
         out: folder for the extracts, as for ``extract_and_keep``.
         again: read from the Hub even what is there.
+        in_flight: requests at once, of all sources together.
         progress: told how many reads of all sources are done of how many planned so far.
 
     Yields:
         For each question in turn its vectors, or the error that says why there are none.
     """
     if len(questions) == 1:
-        yield _kept(lambda: read_to_keep(questions[0], out, again=again, progress=progress), out)
+        question = questions[0]
+        yield _kept(lambda: read_to_keep(question, out, again=again, in_flight=in_flight, progress=progress), out)
         return
     total = _Total(progress)
     done: dict[int, NormVectors | LnsimError] = {}
-    pool = ThreadPoolExecutor(min(len(questions), _MAX_AT_ONCE), thread_name_prefix="lnsim-model")
+    at_once = max(2, in_flight // _REQUESTS_A_MODEL)
+    pool = ThreadPoolExecutor(at_once, thread_name_prefix="lnsim-model")
     try:
         numbers: dict[Future[Extracted], int] = {
-            pool.submit(read_to_keep, question, out, again=again, progress=total.part(number)): number
+            pool.submit(
+                read_to_keep, question, out, again=again, in_flight=in_flight, progress=total.part(number)
+            ): number
             for number, question in enumerate(questions)
         }
         following = 0
-        for future in as_completed(numbers):
-            done[numbers[future]] = _kept(future.result, out)
+        for future in as_completed(list(numbers)):
+            done[numbers.pop(future)] = _kept(future.result, out)
             while following in done:
                 yield done.pop(following)
                 following += 1

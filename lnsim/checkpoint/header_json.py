@@ -16,7 +16,7 @@ from typing import Any
 
 from lnsim.errors import HeaderError
 
-__all__ = ["MAX_ENTRY_BYTES", "MAX_HELD_BYTES", "MAX_TEXT_BYTES", "HeaderText", "JsonObject", "PlainTensor"]
+__all__ = ["MAX_ENTRY_BYTES", "MAX_HELD_BYTES", "MAX_TEXT_BYTES", "HeaderText", "JsonObject", "RawTensor"]
 
 MAX_ENTRY_BYTES = 1 << 20
 """Bytes of one tensor's entry, and of one name that has escapes in it."""
@@ -27,21 +27,23 @@ MAX_TEXT_BYTES = 1 << 24
 MAX_HELD_BYTES = 112 << 20
 """Bytes that all that is kept of one header may take in memory: some 240,000 tensors, or 100 MB of plain metadata."""
 
-PlainTensor = tuple[str, tuple[int, ...], int, int]
-"""dtype, shape, start and stop of a tensor, as they stand in the header."""
+RawTensor = tuple[bytes, bytes, bytes, bytes, bytes]
+"""Name, dtype, sizes, start and stop of a tensor, letter by letter as they stand in the header."""
 
 _CHECK_BYTES = 1 << 20
 _FIRST_WINDOW = 1 << 10
-_SHAPES_KEPT = 1 << 12  # layers and experts share a few shapes
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _PLAIN = re.compile(rb'"([^"\\\x00-\x1f]*+)"')
 _ASCII = re.compile(rb"[\x00-\x7f]*+")
+_METADATA = b"__metadata__"
 _SIZE = rb"(0|[1-9][0-9]{0,18}+)"  # 19 digits always fit 64 bits; a longer number goes the careful way
-_TENSOR = re.compile(
-    rb'"([ !#-\[\]-~]{0,1000}+)": ?+\{"dtype": ?+"([A-Z0-9_]++)", ?+"shape": ?+\[([0-9, ]{0,200}+)\], ?+'
-    rb'"data_offsets": ?+\[' + _SIZE + rb", ?+" + _SIZE + rb"\]\}"
-)
-_SHAPE = re.compile(rb"(?:(?:0|[1-9][0-9]{0,18}+)(?:, ?+(?=[0-9])|$))*+")
+_SIZES = rb"((?:(?:0|[1-9][0-9]{0,18}+)(?:, ?+(?=[0-9])|(?=\]))){0,16}+)"
+_TENSOR = (
+    rb'"((?!' + _METADATA + rb'")[ !#-\[\]-~]{0,1000}+)": ?+\{"dtype": ?+"([A-Z0-9_]++)", ?+"shape": ?+\['
+    + _SIZES + rb'\], ?+"data_offsets": ?+\[' + _SIZE + rb", ?+" + _SIZE + rb"\]\}"
+)  # fmt: skip
+_ONE = re.compile(_TENSOR)
+_RUN = re.compile(rb"(?:" + _TENSOR + rb", ?+)*+")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -56,22 +58,29 @@ class HeaderText:
         data: bytes that hold it.
         start: its first byte.
         stop: byte after its last.
+        max_held: bytes that what is kept of it may take.
 
     Raises:
         HeaderError: when it is not UTF-8.
     """
 
-    def __init__(self, data: bytes, start: int, stop: int) -> None:
+    def __init__(self, data: bytes, start: int, stop: int, max_held: int = MAX_HELD_BYTES) -> None:
         self._data, self._here, self._stop = data, start, stop
         self._view = memoryview(data)
-        self._shapes: dict[bytes, tuple[int, ...]] = {}
+        self._max_held = max_held
         self._held = 0
         self._check_utf8()
 
-    def members(self) -> Iterator[tuple[str, PlainTensor | None]]:
-        """Keys of the object that begins here, each with its tensor where it is one in the usual spelling.
+    @property
+    def here(self) -> int:
+        """The byte that is read next."""
+        return self._here
 
-        Without a tensor the value comes next in the text, and the caller reads it before asking for the next key.
+    def members(self) -> Iterator[str | list[RawTensor]]:
+        """Keys of the object that begins here; or, for tensors in the usual spelling, whole runs of them at once.
+
+        The value of a key comes next in the text, and the caller reads it before asking for more. A run holds key and
+        value of each of its tensors.
 
         Raises:
             HeaderError: when this is no JSON object.
@@ -81,13 +90,13 @@ class HeaderText:
             return
         while True:
             self._skip_space()
-            plain = self._plain_tensor()
-            if plain is not None:
-                yield plain
+            run = self._run()
+            if run:
+                yield run
             else:
                 name = self._string(MAX_ENTRY_BYTES)
                 self._expect(b":", "':' behind a key")
-                yield name, None
+                yield name
             byte = self._next_byte()
             if byte not in b",}":
                 raise HeaderError(f"JSON was expected: ',' or '}}' at byte {self._here}.")
@@ -110,14 +119,14 @@ class HeaderText:
         is_ascii = match is not None and _ASCII.fullmatch(self._data, *match.span(1))
         return self._string(self._stop if is_ascii else MAX_TEXT_BYTES)
 
-    def value(self) -> Any:
+    def value(self, limit: int = MAX_ENTRY_BYTES) -> Any:
         """The value that begins here, objects as ``JsonObject``.
 
         Raises:
-            HeaderError: when it is no JSON, or more than ``MAX_ENTRY_BYTES``.
+            HeaderError: when it is no JSON, or has more bytes than the limit.
         """
         self._skip_space()
-        return self._decoded(MAX_ENTRY_BYTES)
+        return self._decoded(limit)
 
     def hold(self, n_bytes: int) -> None:
         """Count memory that the caller keeps of what was read.
@@ -126,8 +135,8 @@ class HeaderText:
             HeaderError: when it gets too much.
         """
         self._held += n_bytes
-        if self._held > MAX_HELD_BYTES:
-            raise HeaderError(f"what it lists takes more than {MAX_HELD_BYTES} bytes of memory.")
+        if self._held > self._max_held:
+            raise HeaderError(f"what it lists takes more than {self._max_held} bytes of memory.")
 
     def end(self) -> None:
         """Check that nothing but white space follows."""
@@ -135,20 +144,21 @@ class HeaderText:
         if self._here < self._stop:
             raise HeaderError(f"JSON was expected: nothing more behind its object, found byte {self._here}.")
 
-    def _plain_tensor(self) -> tuple[str, PlainTensor] | None:
-        match = _TENSOR.match(self._data, self._here, self._stop)
-        if match is None or match[1] == b"__metadata__":
-            return None
-        name, dtype, sizes, start, stop = match.groups()
-        shape = self._shapes.get(sizes)
-        if shape is None:
-            if not _SHAPE.fullmatch(sizes) or sizes.endswith((b",", b" ")):
-                return None
-            shape = tuple(map(int, sizes.split(b","))) if sizes else ()
-            if len(self._shapes) < _SHAPES_KEPT:
-                self._shapes[sizes] = shape
-        self._here = match.end()
-        return name.decode(), (dtype.decode(), shape, int(start), int(stop))
+    def _run(self) -> list[RawTensor]:
+        """The tensors that stand here one behind the other in the usual spelling; the last one may end the object."""
+        stop = self._last_of_run()
+        run: list[RawTensor] = _ONE.findall(self._data, self._here, stop)
+        self._here = stop
+        return run
+
+    def _last_of_run(self) -> int:
+        """Byte behind the last tensor of a run that begins here, before its comma; here where there is none."""
+        match = _RUN.match(self._data, self._here, self._stop)
+        stop = self._here if match is None else match.end()
+        last = _ONE.match(self._data, stop, self._stop)
+        if last is not None:
+            return last.end()
+        return stop if stop == self._here else self._data.rindex(b",", self._here, stop)
 
     def _string(self, limit: int) -> str:
         self._skip_space()

@@ -15,7 +15,19 @@ from lnsim.paths import find_stored, stored_models
 if TYPE_CHECKING:
     from lnsim.checkpoint.hub.repo import Repo
 
-__all__ = ["Found", "RepoName", "find_source", "open_checkpoint", "open_found", "open_stored", "parse_repo_name"]
+__all__ = [
+    "IN_FLIGHT",
+    "Found",
+    "RepoName",
+    "find_source",
+    "open_checkpoint",
+    "open_found",
+    "open_stored",
+    "parse_repo_name",
+]
+
+IN_FLIGHT = 16
+"""Requests at once, unless told otherwise."""
 
 # The Hub's own rule: letters, digits, '-', '_' and '.', at most 96 characters a part, at most one slash.
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
@@ -60,11 +72,13 @@ class Found:
         source: as a person wrote it.
         path: on disk.
         repo_name: on the Hub; exactly one of the two is there.
+        in_flight: requests at once.
     """
 
     source: str
     path: Path | None = None
     repo_name: RepoName | None = None
+    in_flight: int = IN_FLIGHT
     _repo: Repo | None = None
 
     def commit(self) -> str | None:
@@ -87,12 +101,13 @@ class Found:
 
     def pinned(self) -> Repo:
         """The repo at its commit, asked for once; raises SourceError for what lies on disk."""
-        from lnsim.checkpoint.hub import pin_hub
+        from lnsim.checkpoint.hub import Settings, pin_hub
 
         if self.repo_name is None:
             raise SourceError(f"Opening '{self.source}': it lies on disk and has no commit.")
         if self._repo is None:
-            self._repo = pin_hub(self.repo_name.repo_id, self.repo_name.revision)
+            settings = None if self.in_flight == IN_FLIGHT else Settings(max_in_flight=self.in_flight)
+            self._repo = pin_hub(self.repo_name.repo_id, self.repo_name.revision, settings=settings)
         return self._repo
 
     @property
@@ -101,7 +116,7 @@ class Found:
         return Traffic() if self._repo is None else self._repo.transport.traffic
 
 
-def find_source(source: str, revision: str | None = None) -> Found:
+def find_source(source: str, revision: str | None = None, *, in_flight: int = IN_FLIGHT) -> Found:
     """Decide what a SOURCE names, without any request.
 
     A path that exists comes first, then a stored model's name, then the Hub.
@@ -111,7 +126,7 @@ def find_source(source: str, revision: str | None = None) -> Found:
     """
     on_disk = _find_on_disk(source)
     if on_disk is None:
-        return Found(source, repo_name=parse_repo_name(source, revision))
+        return Found(source, repo_name=parse_repo_name(source, revision), in_flight=in_flight)
     if revision is not None:
         raise SourceError(f"Opening '{source}': it lies on disk, where there is no revision '{revision}' to choose.")
     return Found(source, on_disk)

@@ -17,13 +17,36 @@ from lnsim.checkpoint.store import Provenance, StoredTensor, extract_name, read_
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors, TensorSource
 from lnsim.errors import RoleError
 
-__all__ = ["ASKED_KEY", "Reading", "map_checkpoint", "read_norms", "tensor_infos"]
+__all__ = ["ASKED_KEY", "Prepared", "Reading", "map_checkpoint", "read_norms", "tensor_infos"]
 
 ASKED_KEY = "asked"
 """Metadata key of an extract from the Hub: the question that it answers."""
 
 _ROLES_KEY = "roles_read"
 """Metadata key of an extract: the role keys it holds, so that a narrowed one does not look as if layers were lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An extract that is ready to be written; it holds on to nothing else of the checkpoint.
+
+    Args:
+        tensors: what it holds.
+        provenance: where that came from.
+        name: its usual file name, made of the repo id and the commit.
+    """
+
+    tensors: tuple[StoredTensor, ...] = field(repr=False)
+    provenance: Provenance
+    name: str
+
+    def write(self, folder: Path, name: str | None = None) -> Path:
+        """Write it into a folder, made if it is not there, and return its path.
+
+        Raises:
+            StoreError: when the disk refuses, or the file does not read back the same.
+        """
+        return write_extract(folder / (name or self.name), self.tensors, self.provenance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +100,11 @@ class Reading:
             return None
         return self.opened.folder / next(iter(self.opened.headers))
 
-    def write(self, folder: Path, name: str | None = None, *, asked: str | None = None) -> Path:
-        """Write the tensors as an extract into a folder, and return its path.
+    def prepared(self, asked: str | None = None) -> Prepared:
+        """The extract of these bytes, ready to be written.
 
         Args:
-            folder: made if it is not there.
-            name: file name; by default made of the repo id and the commit.
             asked: the question that it answers, kept for what comes from the Hub.
-
-        Raises:
-            StoreError: when the disk refuses, or the file does not read back the same.
         """
         opened = self.opened
         tensors = [
@@ -95,6 +113,7 @@ class Reading:
             for origin in (self.sources[key],)
         ]
         extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
+        extra |= {_ROLES_KEY: json.dumps(list(self.selection.tensors))}
         if asked is not None and opened.commit is not None and not _is_extract(opened):
             extra |= {ASKED_KEY: asked}
         provenance = Provenance(
@@ -104,10 +123,11 @@ class Reading:
             revision=opened.revision,
             model_type=self.role_map.model_type,
             config=opened.config or {"model_type": self.role_map.model_type},
-            extra=extra | {_ROLES_KEY: json.dumps(list(self.selection.tensors))},
+            extra=extra,
         )
-        name = name or extract_name(opened.repo_id or Path(opened.source).name, opened.commit)
-        return write_extract(folder / name, tensors, provenance)
+        return Prepared(
+            tuple(tensors), provenance, extract_name(opened.repo_id or Path(opened.source).name, opened.commit)
+        )
 
     def _provenance_texts(self) -> dict[str, str]:
         known = {"repo_id": self.opened.repo_id, "revision": self.opened.revision}

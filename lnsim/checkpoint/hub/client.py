@@ -13,6 +13,7 @@ from huggingface_hub import constants
 
 from lnsim.checkpoint.hub.limits import ANONYMOUS, RateLimits
 from lnsim.checkpoint.hub.wire import Wire
+from lnsim.checkpoint.opening import IN_FLIGHT
 from lnsim.checkpoint.source import Progress, no_progress
 
 __all__ = ["Client", "Settings", "client_for", "close_clients", "stopped_by_hand"]
@@ -37,7 +38,7 @@ class Settings:
         total_timeout: seconds for a whole answer, beyond what its bytes take at 50 kB a second.
     """
 
-    max_in_flight: int = 16
+    max_in_flight: int = IN_FLIGHT
     max_tries: int = 5
     first_pause: float = 0.25
     max_pause: float = 20.0

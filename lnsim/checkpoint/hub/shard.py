@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from lnsim.checkpoint.header import LENGTH_BYTES, Header, header_stop, parse_header
+from lnsim.checkpoint.header import Header, header_stop, parse_header
 from lnsim.checkpoint.hub.answers import ForbiddenError
 from lnsim.checkpoint.hub.transport import Body, Resolved, Transport
 from lnsim.checkpoint.ranges import ByteRange, Read
@@ -71,8 +71,8 @@ class RemoteShard:
         writer wrote cannot be shorter than its compact form, nor longer than that by more than its padding.
         """
         size = self._address().file_size if file_size is None else file_size
-        if size is not None and 0 <= size - header.file_size < LENGTH_BYTES:
-            self._header = Header(header.tensors, header.metadata, header.buffer_start + size - header.file_size)
+        if size is not None and header.fits(size):
+            self._header = header.moved(header.buffer_start + size - header.file_size)
         else:
             self.read_header()
 
