@@ -9,16 +9,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fault_table import ADDRESS, BYTES, CONFIG, CONFIG_FILE, HEADERS, LISTING, N_SHARDS, TENSORS, Place, shows
-from hub_stand_in import Fault, HubStandIn
+from fault_table import ADDRESS, BYTES, CONFIG, CONFIG_FILE, HEADERS, LISTING, N_SHARDS, NORMS, TENSORS, Place, shows
+from hub_stand_in import COMMIT, Fault, HubStandIn
 from safetensors_bytes import checkpoint_files
 
-from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.checkpoint.extract import extract_and_keep, load
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 2.0
@@ -32,11 +32,13 @@ SAID = "lnsim: interrupted. What was not finished was not written.\n"
 
 
 @contextmanager
-def started(endpoint: str, folder: Path, command: str = "extract") -> Iterator[subprocess.Popen[str]]:
+def started(
+    endpoint: str, folder: Path, command: str = "extract", sources: Sequence[str] = ("a/b",)
+) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "home")}
     out = [] if command == "inspect" else ["--out", str(folder / "out")]
     process = subprocess.Popen(
-        [sys.executable, "-c", START, command, "a/b", *out],
+        [sys.executable, "-c", START, command, *sources, *out],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -142,6 +144,29 @@ def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
         check_that_it_ended_well(process, tmp_path)
 
 
+@shows(
+    "Ctrl-C",
+    "while one of two models is read and the other is done",
+    "exits within 2 s with code 130 and one line; the finished extract is there, whole, and no other file",
+)
+def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
+    for name in ("a/b", "c/d"):
+        hub.add(name, checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    hub.faults.append(Fault(r"^/c/d.*X-Signature", "silent", headers=SILENCE))
+    kept = tmp_path / "out" / f"a--b@{COMMIT[:12]}.safetensors"
+    with started(hub.endpoint, tmp_path, sources=("a/b", "c/d")) as process:
+        deadline = time.monotonic() + 10
+        while not kept.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        code, stdout, stderr, seconds = interrupted(process)
+    assert (code, stderr) == (130, SAID)
+    assert seconds < MOST_SECONDS
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [kept.name]
+    assert load(kept).n_vectors == len(NORMS)
+    assert stdout.startswith("a/b")
+
+
 @shows("an error, while another request hangs", "once", "exits within 2 s with code 1 and one line")
 def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStandIn, tmp_path: Path) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
@@ -177,7 +202,7 @@ def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
         time.sleep(0.01)
     assert reading_threads() == []
     assert not (tmp_path / "out").exists()
-    assert extract_and_keep("a/b", out=tmp_path / "out").n_vectors == 7
+    assert extract_and_keep("a/b", out=tmp_path / "out").n_vectors == len(NORMS)
 
 
 def reading_threads() -> list[str]:
