@@ -173,6 +173,8 @@ def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArr
             f"Reading role '{key}' of {where}: weight and bias should come in pairs; layers {_listed(odd)} have one."
         )
     stored = _joined(key, [arrays[tensor.name] for tensor in weights.values()], where)
+    if not stored.size:
+        raise RoleError(f"Reading role '{key}' of {where}: its norms have no channels.")
     stored_bias = _joined(key, [arrays[tensor.name] for tensor in biases.values()], where) if biases else None
     first = next(iter(weights.values()))
     return RoleVectors(

@@ -87,9 +87,11 @@ def to_float32(array: npt.NDArray[Any], *, offset: float = 0.0) -> npt.NDArray[n
     Exact for every 8- and 16-bit float and F32. F64 and integers beyond 2^24 are rounded to nearest. The sum with the
     offset is formed in float32, as the models themselves form it.
     """
-    # A signalling NaN becomes a quiet one, and what is beyond float32 an infinity, which its reader is told of.
+    # A signalling NaN becomes a quiet one, since it would warn wherever it is used; what is beyond float32 becomes an
+    # infinity. Readers are told of both.
     with np.errstate(invalid="ignore", over="ignore"):
         values = array.astype(np.float32)
+        values[np.isnan(values)] = np.nan
     return values + np.float32(offset) if offset else values
 
 

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from lnsim.checkpoint.source import check_parts
 from lnsim.errors import FormatError, HeaderError
@@ -21,6 +20,7 @@ SINGLE_NAME = "model.safetensors"
 INDEX_NAME = "model.safetensors.index.json"
 
 _SHARD = re.compile(r"(?P<stem>[^/]+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.safetensors", re.ASCII)
+_MAX_NAME = 255  # of a file, on the usual disks
 _OTHER_FORMATS = {
     "PyTorch pickles": (".bin", ".pt", ".pth", ".ckpt"),
     "GGUF": (".gguf",),
@@ -120,7 +120,9 @@ def check_index(weight_map: Mapping[str, str], tensors: Mapping[str, str], *, wh
 
 
 def _is_plain(shard: str) -> bool:
-    return shard.endswith(".safetensors") and PurePosixPath(shard).name == shard and shard.isprintable()
+    """Whether a name is a safetensors file's and nothing else: no path, no address, nothing hidden or unprintable."""
+    usual = shard.endswith(".safetensors") and not shard.startswith(".") and len(shard) <= _MAX_NAME
+    return usual and shard.isprintable() and not set(shard) & set("/\\")
 
 
 def _numbered(candidates: list[str], where: str) -> tuple[str, ...]:

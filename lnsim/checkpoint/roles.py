@@ -6,6 +6,7 @@ Pure: names, shapes and a parsed ``config.json`` in, a ``RoleMap`` out. The tabl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -29,6 +30,10 @@ LEAVES = frozenset(
     for stack in family.stacks
     for pattern in stack.patterns
 )
+MAX_CHANNELS = 1 << 20
+"""Values of one norm; the widest known model has 16,384 channels."""
+MAX_VALUES = 1 << 24
+"""Values of all norms of a checkpoint, three times those of the largest known one; they fit 200 MB in float32."""
 # In a block of two norms these names mean that the other names changed their role too.
 TELLTALES = (
     "pre_feedforward_layernorm",
@@ -134,6 +139,7 @@ def map_roles(
     norms = norm_names(shapes, LEAVES)
     choice = choose([norm for norm in norms if len(norm.shape) == 1], config, model_type, where)
     matches = match_norms(norms, (*choice.towers, *choice.beside), where)
+    _check_sizes(matches, where)
     towers = (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
     _check_layout(choice, matches, where)
     main = _main_tower(choice, matches, where)
@@ -152,6 +158,23 @@ def map_roles(
         ),
         notes=tuple(notes_for(choice, matches)),
     )
+
+
+def _check_sizes(matches: Iterable[Match], where: str) -> None:
+    """Refuse what no norm is before a byte of it is read: a vector of a billion channels would be gigabytes.
+
+    Raises:
+        RoleError: one norm, or all together, are too large.
+    """
+    total = 0
+    for match in matches:
+        size = math.prod(match.norm.shape)
+        total += size
+        if size > MAX_CHANNELS or total > MAX_VALUES:
+            raise RoleError(
+                f"While giving roles to the norms of {where}: expected at most {MAX_CHANNELS:,} values in a norm and "
+                f"{MAX_VALUES:,} in all, found {match.norm.name!r:.120} of shape {list(match.norm.shape)!s:.60}."
+            )
 
 
 def _main_tower(choice: Choice, matches: Sequence[Match], where: str) -> str:
