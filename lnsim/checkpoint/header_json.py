@@ -43,7 +43,7 @@ _TENSOR = (
     + _SIZES + rb'\], ?+"data_offsets": ?+\[' + _SIZE + rb", ?+" + _SIZE + rb"\]\}"
 )  # fmt: skip
 _ONE = re.compile(_TENSOR)
-_RUN = re.compile(rb"(?:" + _TENSOR + rb", ?+)*+")
+_RUN = re.compile(rb"(?:" + _TENSOR + rb", ?+){0,4096}+")  # so many at once cost little memory
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
