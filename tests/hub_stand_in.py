@@ -402,6 +402,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(10**12))
         self.end_headers()
+        # What waits in the kernel's buffers counts as sent; let it be little.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
         for _ in range(10_000):
             self.write(b"\0" * 65_536)
 
