@@ -1,0 +1,253 @@
+"""The token: sent to the Hub's endpoint and nowhere else, and never written down anywhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hub_stand_in import COMMIT, Fault, HubStandIn
+from render_notebooks import PICTURE, answer, code, display, markdown, write
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
+from scripted_server import Answer, ScriptedServer, file_answer
+
+import lnsim
+from lnsim import LnsimError
+from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.checkpoint.hub import Settings, transport
+
+TOKEN = "hf_good"  # what the stand-in accepts for a gated repo
+SECRET = "hf_a5ecretThatNobodyMaySee"
+FILES = checkpoint_files(llama_tensors(), LLAMA_CONFIG)
+LISTING = json.dumps({"sha": COMMIT, "siblings": [{"rfilename": name} for name in FILES]}).encode()
+
+
+@pytest.fixture(autouse=True)
+def _token(make_hub: Callable[..., HubStandIn], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token, after `make_hub` took away the user's own."""
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    quick = Settings(max_tries=3, first_pause=0.001)
+    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: quick)
+    transport._tell_of_mirror.cache_clear()
+
+
+@pytest.fixture
+def other() -> Iterator[ScriptedServer]:
+    """An origin that is not the Hub's; it offers every file of the repo to whoever asks."""
+    with ScriptedServer(lambda path, span: _file(path.partition("?")[0], span)) as server:
+        yield server
+
+
+def _file(path: str, span: str | None) -> Answer:
+    return file_answer(FILES.get(path.rpartition("/")[2], b""), span)
+
+
+def redirect(target: str, status: int = 302) -> Answer:
+    return Answer(status, {"Location": target, "Content-Length": "0"})
+
+
+def hub_that_redirects(
+    monkeypatch: pytest.MonkeyPatch, target: str, status: int = 302, name: str = "config.json"
+) -> ScriptedServer:
+    """A Hub that sends whoever asks for a file elsewhere; below ``/landing/`` it has the file itself."""
+
+    def script(path: str, span: str | None) -> Answer:
+        if path.startswith("/api/"):
+            return file_answer(LISTING)
+        return redirect(target, status) if path.startswith("/a/b/") and path.endswith(name) else _file(path, span)
+
+    server = ScriptedServer(script)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
+    return server
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_another_origin_goes_without_the_token(
+    other: ScriptedServer, monkeypatch: pytest.MonkeyPatch, status: int, name: str
+) -> None:
+    with hub_that_redirects(monkeypatch, f"{other.url}/x/{name}?signed", status, name) as hub:
+        assert lnsim.extract("a/b").n_vectors == 7
+    assert {token for _, token in hub.asked} == {f"Bearer {SECRET}"}
+    assert {asked for asked in other.asked} == {(f"/x/{name}?signed", None)}
+
+
+TRICKS = {
+    "another port": "http://127.0.0.1:{other}/x/config.json",
+    "without a scheme": "//127.0.0.1:{other}/x/config.json",
+    "the Hub's address as user and password": "http://127.0.0.1:{hub}@127.0.0.1:{other}/x/config.json",
+    "the Hub's name as user": "http://127.0.0.1@127.0.0.1:{other}/x/config.json",
+    "another name of the machine": "http://localhost:{other}/x/config.json",
+    "the Hub's address in the query": "http://127.0.0.1:{other}/x/config.json?http://127.0.0.1:{hub}/config.json",
+    "the Hub's address in the fragment": "http://127.0.0.1:{other}/x/config.json#@127.0.0.1:{hub}/",
+    "a backslash": "http://127.0.0.1:{other}\\@127.0.0.1:{hub}/x/config.json",
+    "white space": " \thttp://127.0.0.1:{other}/x/config.json",
+}
+
+
+@pytest.mark.parametrize("target", TRICKS.values(), ids=TRICKS)
+def test_no_spelling_of_an_address_brings_the_token_to_another_origin(
+    other: ScriptedServer, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    with hub_that_redirects(monkeypatch, "") as hub:
+        script, place = hub.script, target.format(hub=hub.port, other=other.port)
+        hub.script = lambda path, span: redirect(place) if path.endswith("config.json") else script(path, span)
+        with suppress(LnsimError):  # a place that is no address at all
+            lnsim.extract("a/b")
+    assert {token for _, token in other.asked} <= {None}
+    assert "config.json" in str(hub.asked)
+
+
+NO_ADDRESS = [
+    *("file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://x", "http://", "http://a:99999/"),
+    pytest.param("http://[::1", marks=pytest.mark.xfail(strict=True, reason="urljoin's ValueError is not caught yet")),
+]
+
+
+@pytest.mark.parametrize("target", NO_ADDRESS)
+def test_an_address_that_is_none_ends_in_one_error(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    with hub_that_redirects(monkeypatch, target), pytest.raises(LnsimError, match=r"config\.json") as caught:
+        lnsim.extract("a/b")
+    assert str(caught.value).isprintable()
+
+
+def test_on_the_way_from_the_hub_by_another_origin_back_to_the_hub_only_the_hub_sees_the_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ScriptedServer(lambda path, span: redirect(f"{hub.url}/landing/config.json")) as between:
+        with hub_that_redirects(monkeypatch, f"{between.url}/x") as hub:
+            assert lnsim.extract("a/b").n_vectors == 7
+        assert between.asked == [("/x", None)]
+    assert "/landing/config.json" in [path for path, _ in hub.asked]
+
+
+def test_a_relative_redirect_stays_with_the_hub_and_keeps_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hub_that_redirects(monkeypatch, "/landing/config.json") as hub:
+        assert lnsim.extract("a/b").n_vectors == 7
+    assert ("/landing/config.json", f"Bearer {SECRET}") in hub.asked
+
+
+def test_a_repo_id_with_an_address_in_it_is_no_repo_id() -> None:
+    for source in ("http://127.0.0.1/a", "a/b/../../c", "//127.0.0.1/a", "a/b?x", "a/b#x", "a\\b", "a/\nb"):
+        with pytest.raises(LnsimError, match=r"^Opening ") as caught:
+            lnsim.extract(source)
+        assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("kind", ["status", "reset", "html", "short_body"])
+def test_no_error_or_log_record_holds_the_token(hub: HubStandIn, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    hub.add("a/b", FILES)
+    headers = {"status": "403", "X-Error-Code": f"Bearer {SECRET}", "X-Error-Message": "\x1b[31m"}
+    hub.faults.append(Fault("resolve|Signature", kind, headers=headers if kind == "status" else {}))
+    with caplog.at_level(logging.DEBUG), pytest.raises(LnsimError) as caught:
+        lnsim.extract("a/b")
+    told = "".join(traceback.TracebackException.from_exception(caught.value).format())
+    for text in (str(caught.value), repr(caught.value), told, caplog.text, *(str(vars(r)) for r in caplog.records)):
+        assert SECRET not in text
+
+
+@pytest.mark.parametrize("pattern", ["api/models", "config", "safetensors$", "Signature"])
+@pytest.mark.parametrize("kind", ["status", "reset", "html", "short_body"])
+def test_a_traceback_that_shows_every_local_variable_does_not_show_the_token(
+    hub: HubStandIn, kind: str, pattern: str
+) -> None:
+    hub.add("a/b", FILES)
+    hub.faults.append(Fault(pattern, kind, headers={"status": "403"} if kind == "status" else {}))
+    with pytest.raises(LnsimError) as caught:
+        lnsim.extract("a/b")
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert SECRET not in "".join(shown.format())
+
+
+def test_a_mirror_is_named_once_as_the_one_that_receives_the_token(
+    make_hub: Callable[..., HubStandIn], caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        hub = make_hub()
+        hub.add("a/b", FILES)
+        for _ in range(2):
+            lnsim.extract("a/b")
+        host = hub.endpoint.removeprefix("http://")
+        notices = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING and host in r.getMessage()]
+        assert notices == [f"HF_ENDPOINT is set: your Hub token is sent to {host}."]
+
+
+def test_without_a_token_there_is_no_notice(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    hub.add("a/b", FILES)
+    lnsim.extract("a/b")
+    assert caplog.records == []
+
+
+def files_with(text: str, folder: Path) -> list[Path]:
+    """Files under a folder that hold a text, in whatever encoding of the usual ones."""
+    forms = [text.encode(), text.encode("utf-16-le"), text[::-1].encode()]
+    return [path for path in folder.rglob("*") if path.is_file() and any(form in path.read_bytes() for form in forms)]
+
+
+def report_of(path: Path) -> Path:
+    """A small report on an extract, by the same code as the notebooks' reports."""
+    from lnsim.render import markup, origins
+    from lnsim.render.html import read_report, write_report
+
+    vectors = lnsim.load(path)
+    rows = markup.provenance(origins.model_rows("The model", vectors))
+    figure = f'<figure class="fig">{PICTURE}<figcaption>{origins.description([vectors])}</figcaption></figure>'
+    models = {"m": origins.model_record(vectors)}
+    cells = [
+        markdown("# Question?"),
+        code("x = 1", display({"text/html": figure, "text/plain": ""}), display({"text/html": rows, "text/plain": ""})),
+        code("page.answer()", answer(models=models)),
+    ]
+    notebook = write(path.parent / "01_try.ipynb", *cells)
+    return write_report(read_report(notebook), notebook.with_suffix(".html"))
+
+
+def test_after_a_whole_run_no_file_and_no_stream_holds_the_token(
+    hub: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 4), gated=True)
+    hub.add("a/c", {"README.md": b"x"})
+    home = tmp_path / "home"
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTEST"))},
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "HF_ENDPOINT": hub.endpoint,
+        "HF_HOME": str(home),
+        "HF_TOKEN": TOKEN,
+    }
+    command = [sys.executable, "-m", "lnsim", "extract", "a/b", "a/c", "--out", str(home / "out"), "--json", "--debug"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=home.parent, check=False)
+    assert done.returncode == 1, done.stderr  # a/c has no weights: an error with its traceback
+    assert "Traceback" in done.stderr
+    record = json.loads(done.stdout)
+    assert record["commit"] == COMMIT
+    html = report_of(Path(record["path"]))
+    assert COMMIT in html.read_text("utf-8")
+    assert {r.authorization for r in hub.requests if r.origin == "hub"} == {f"Bearer {TOKEN}"}
+    assert {r.authorization for r in hub.requests if r.origin == "cdn"} == {None}
+    assert f"your Hub token is sent to {hub.endpoint.removeprefix('http://')}" in done.stderr
+    assert TOKEN not in done.stdout + done.stderr
+    assert files_with(TOKEN, tmp_path) == []
+    assert files_with(COMMIT, tmp_path) != []
+
+
+def test_a_run_in_this_process_writes_no_token_either(
+    hub: HubStandIn, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    hub.add("a/b", FILES)
+    with caplog.at_level(logging.DEBUG):
+        found = extract_and_keep("a/b", out=tmp_path / "out")
+    report_of(Path(str(found.path)))
+    assert SECRET not in "".join(capfd.readouterr()) + caplog.text + repr(found)
+    assert files_with(SECRET, tmp_path) == []
