@@ -219,6 +219,7 @@ class Page:
         gap_before: Sequence[Hashable] = (),
         transpose: bool = False,
         headline: bool = False,
+        kinds: str = "group",
     ) -> None:
         """Write a DataFrame as CSV, then show it as a table.
 
@@ -233,6 +234,7 @@ class Page:
             gap_before: index values before which a stronger line parts the rows.
             transpose: True to set attributes downwards, for few rows with many columns.
             headline: True for the one table that stands on the index too, with all its rows in sight.
+            kinds: column by whose values readers may filter the rows.
         """
         path = save_table(self._signed(frame), self._folder("data/tables"), f"{self.number}_{name}")
         if shown is not None:
@@ -241,7 +243,17 @@ class Page:
         label = self._marked(f"Table {number}.")
         whole = frame if shown is None else shown
         html = table_markup(
-            whole, f"cap-{number}", label, claim, caption, formats or {}, labels or {}, gap_before, transpose, headline
+            whole,
+            f"cap-{number}",
+            label,
+            claim,
+            caption,
+            formats or {},
+            labels or {},
+            gap_before,
+            transpose,
+            headline,
+            kinds,
         )
         _show({"text/html": html}, {"lnsim": {"headline_table": True}} if headline else {})
 

@@ -71,6 +71,7 @@ def table(
     gap_before: Sequence[Hashable] = (),
     transpose: bool = False,
     whole: bool = False,
+    kinds: str = "group",
 ) -> str:
     """A DataFrame as a table in its scroll box.
 
@@ -84,12 +85,17 @@ def table(
         gap_before: index values before which a stronger line parts the rows.
         transpose: True to set attributes downwards, for few rows with many columns.
         whole: True to show all rows of a long table at once.
+        kinds: column by whose values readers may filter; that of pairs, ``group``, counts only where it holds groups.
     """
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
     frame = _named_rows(frame, transpose)
-    groups = [] if transpose else _groups(frame)
-    cells = _cells(frame.drop(columns="group") if groups and "relation" in frame.columns else frame, formats, groups)
+    groups = [] if transpose else _groups(frame, kinds)
+    cells = _cells(
+        frame.drop(columns="group") if groups and {"group", "relation"} <= set(frame.columns) else frame,
+        formats,
+        groups,
+    )
     cells = cells.rename(columns=dict(labels))
     shown = cells.T if transpose else cells
     words = f"<b>{inline(f'{label} {claim}')}</b> {inline(caption)}"
@@ -114,12 +120,12 @@ def _named_rows(frame: pd.DataFrame, transpose: bool) -> pd.DataFrame:
     return frame.set_index(frame.columns[0]) if numbered and frame.shape[1] > 1 and not transpose else frame
 
 
-def _groups(frame: pd.DataFrame) -> list[str]:
-    """What the pair of each row is, where a column says so."""
-    if "group" not in frame.columns or frame.columns.nlevels > 1:
+def _groups(frame: pd.DataFrame, kinds: str) -> list[str]:
+    """What the pair of each row is, or of which kind the row is, where a column says so."""
+    if kinds not in frame.columns or frame.columns.nlevels > 1:
         return []
-    values = [str(value) for value in frame["group"]]
-    return values if set(values) <= {*GROUP_CLASSES, _WITHIN} else []
+    values = [str(value) for value in frame[kinds]]
+    return values if kinds != "group" or set(values) <= {*GROUP_CLASSES, _WITHIN} else []
 
 
 def _cells(frame: pd.DataFrame, formats: Mapping[str, str], groups: Sequence[str]) -> pd.DataFrame:
@@ -186,7 +192,7 @@ def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[
     for place, (label, cells) in enumerate(zip(shown.index, shown.to_numpy().tolist(), strict=True)):
         # Rows of one name in a row are one block, and the line stands above the block.
         kind = ' class="gap"' if label in gap_before and label != before else ""
-        group = f' data-kind="{groups[place]}"' if groups else ""
+        group = f' data-kind="{escape(groups[place])}"' if groups else ""
         row = "".join(_data(cell, text, sorts) for cell, text in zip(cells, texts, strict=True))
         rows += (
             f'<tr{kind}{group}><th scope="row"{_sort_key(label, sorts)}>{escape(header_text(label))}</th>{row}</tr>\n'

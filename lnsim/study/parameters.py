@@ -44,7 +44,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "07": ("pairs", "roles", "seed"),
         "08": ("models", "kinds", "layers", "n_permutations", "seed"),
         "09": ("seed",),
-        "10": (),
+        "10": ("models",),
         "11": (),
     }
 )

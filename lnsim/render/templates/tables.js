@@ -1,6 +1,6 @@
 // Tables that sort and filter. Without script a table is complete, in its own order, and has none of these controls.
 (function () {
-  const LONG = 14;
+  const LONG = 14, VERY_LONG = 100; // a very long table is filtered by words too
   const name = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   const make = (tag, set) => Object.assign(document.createElement(tag), set);
 
@@ -33,25 +33,26 @@
     });
   };
 
-  const kindButtons = (rows, kinds, tools, show) => {
+  // Each control keeps its own condition; a row is shown where all of them hold.
+  const kindButtons = (rows, kinds, tools, choose) => {
     const count = (kind) => rows.filter((row) => !kind || row.dataset.kind === kind).length;
     ["", ...kinds].forEach((kind) => {
       const button = make("button", { type: "button", textContent: `${kind ? name(kind) : "All"} ${count(kind)}` });
       button.setAttribute("aria-pressed", String(!kind));
       button.onclick = () => {
         [...tools.querySelectorAll("button")].forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
-        show((row) => !kind || row.dataset.kind === kind);
+        choose("kind", (row) => !kind || row.dataset.kind === kind);
       };
       tools.append(button);
     });
   };
 
-  const wordField = (tools, show) => {
+  const wordField = (tools, choose) => {
     const label = make("label", { textContent: "Rows with " }), field = make("input", { type: "search" });
     field.autocomplete = "off";
     field.oninput = () => {
-      const words = field.value.trim().toLowerCase().replace(/-(?=\d)/g, "−");
-      show((row) => row.textContent.toLowerCase().includes(words));
+      const words = field.value.trim().toLowerCase().replace(/-(?=\d)/g, "−").split(/\s+/);
+      choose("words", (row) => words.every((word) => row.textContent.toLowerCase().replace(/-(?=\d)/g, "−").includes(word)));
     };
     label.append(field);
     tools.append(label);
@@ -60,18 +61,19 @@
   const filterable = (table) => {
     const rows = [...table.tBodies[0].rows], kinds = [...new Set(rows.map((row) => row.dataset.kind))].filter(Boolean);
     if (kinds.length < 2 && rows.length <= LONG) return;
-    const box = table.closest(".scroll"), tools = make("div", { className: "tools" });
+    const box = table.closest(".scroll"), tools = make("div", { className: "tools" }), wanted = {};
     const said = make("span", { className: "state num" });
     tools.setAttribute("role", "group");
     tools.setAttribute("aria-label", "Filter the rows of " + (table.caption.querySelector("b") ?? table.caption).textContent);
     said.setAttribute("role", "status");
-    const show = (wanted) => {
-      rows.forEach((row) => { row.hidden = !wanted(row); });
+    const choose = (which, holds) => {
+      wanted[which] = holds;
+      rows.forEach((row) => { row.hidden = !Object.values(wanted).every((one) => one(row)); });
       const n = rows.filter((row) => !row.hidden).length;
       said.textContent = n === rows.length ? "" : `${n} of ${rows.length} rows`;
     };
-    if (kinds.length > 1) kindButtons(rows, kinds, tools, show);
-    else wordField(tools, show);
+    if (kinds.length > 1) kindButtons(rows, kinds, tools, choose);
+    if (kinds.length < 2 || rows.length > VERY_LONG) wordField(tools, choose);
     tools.append(said);
     box.before(tools);
   };

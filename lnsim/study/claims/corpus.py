@@ -1,4 +1,4 @@
-"""This module gathers everything that was published, from ``data/claims``."""
+"""This module gathers everything that was published on the models of a study, from ``data/claims/<study>``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lnsim.paths import project_root
 from lnsim.study.claims.printed import Printed, read_layer_table
 from lnsim.study.claims.published import Published
 from lnsim.study.claims.rows import Claim, read_claims, read_facts
 
-__all__ = ["LAYER_TABLE", "Corpus", "read_corpus"]
+__all__ = ["LAYER_TABLE", "Corpus", "claims_dir", "read_corpus"]
 
 LAYER_TABLE = "ANLGBOY/solar-vs-glm-sanity-check, out_sanity/layernorm_sanity.csv"
 """Where the layer table was published; the data file keeps six significant digits of it."""
@@ -35,6 +36,11 @@ class Corpus:
         printed = self.published.printed
         kept = [claim for claim in self.claims if claim.name not in names]
         return Published(Printed(printed.facts, kept, printed.table, printed.n_layers))
+
+
+def claims_dir(study: str) -> Path:
+    """Where the published numbers on a study's models lie, whether there are any or not."""
+    return project_root() / "data" / "claims" / study
 
 
 def read_corpus(folder: Path) -> Corpus:

@@ -15,11 +15,13 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.study.claims.arithmetic import ALONE
 from lnsim.study.claims.cells import Cell, Vector, cells_of
 from lnsim.study.claims.checks import NOTHING, Beside, beside
+from lnsim.study.claims.control_points import control_points
 from lnsim.study.claims.corpus import Corpus
 from lnsim.study.claims.evaluate import AGREES, CONTRADICTS
 from lnsim.study.claims.measured import Measured
 from lnsim.study.claims.printed import PAIRWISE, SINGLE
 from lnsim.study.claims.rows import Claim
+from lnsim.study.replica.calibration import calibration_path
 
 __all__ = [
     "CALIBRATED",
@@ -31,6 +33,7 @@ __all__ = [
     "VERDICTS",
     "Judged",
     "judge",
+    "judge_study",
 ]
 
 REPRODUCED, DIFFERS, CONTRADICTED = "reproduced", "differs", "contradicted"
@@ -84,6 +87,19 @@ def judge(
         verdict, why = _verdict(claim, published[claim.name], beside_vectors, lacking, replica, control_points, corpus)
         found.append(Judged(claim, verdict, published[claim.name], beside_vectors, why))
     return tuple(found)
+
+
+def judge_study(corpus: Corpus, study: str, models: Mapping[str, NormVectors], kind: str) -> tuple[Judged, ...]:
+    """Judge every row by the vectors of a study.
+
+    Args:
+        corpus: the published numbers.
+        study: name of the study, whose calibration says where a replica was set.
+        models: vectors by model key.
+        kind: where they come from: ``stored``, ``hub`` or ``replica``.
+    """
+    replica = kind == "replica"
+    return judge(corpus, models, replica, control_points(calibration_path(study)) if replica else ())
 
 
 def judge_by_the_others(corpus: Corpus) -> dict[str, Beside]:

@@ -23,6 +23,7 @@ _WHOLE = ("cosine", "pearson")
 """Measures of which the whole matrix of two models is made at once."""
 
 Rows = npt.NDArray[np.float32]
+_Place = tuple[RoleVectors, int]
 
 
 @dataclass(slots=True)
@@ -35,6 +36,8 @@ class Measured:
 
     models: Mapping[str, NormVectors]
     _matrices: dict[tuple[str, str, str, str], npt.NDArray[np.float64]] = field(default_factory=dict)
+    _places: dict[tuple[str, Vector], _Place | None] = field(default_factory=dict)
+    _values: dict[tuple[str, Cell], list[Bound]] = field(default_factory=dict)
 
     def missing(self, cells: Sequence[Cell]) -> list[str]:
         """The models, or model and layer, that these cells need and that are not there; empty where all are."""
@@ -45,12 +48,13 @@ class Measured:
 
     def bounds(self, metric: str, cell: Cell) -> list[Bound]:
         """The measured value; empty where a vector is not there or the measure is undefined."""
-        sides = [self._place(cell.role, side) for side in (cell.a, cell.b) if side is not None]
-        places = [place for place in sides if place is not None]
-        if len(places) < len(sides):
-            return []
-        value = self._of_two(metric, cell, places) if cell.b is not None else self._of_one(metric, places[0])
-        return [] if value is None else [Bound(value, "measured", MEASURED, True)]
+        if (metric, cell) not in self._values:
+            sides = [self._place(cell.role, side) for side in (cell.a, cell.b) if side is not None]
+            places = [place for place in sides if place is not None]
+            complete = len(places) == len(sides)
+            value = self._measure(metric, cell, places) if complete else None
+            self._values[metric, cell] = [] if value is None else [Bound(value, "measured", MEASURED, True)]
+        return self._values[metric, cell]
 
     def together(self, metric: str, statistic: str, cells: Sequence[Cell]) -> list[Bound]:
         """Nothing: every statistic is taken from its cells."""
@@ -69,15 +73,19 @@ class Measured:
         known["n_layers"] = len(_layers(vectors, _FIRST_ROLE))
         return [Bound(exactly(known[metric]), "measured", MEASURED, True)] if metric in known else []
 
-    def _place(self, role: str, vector: Vector) -> tuple[RoleVectors, int] | None:
+    def _place(self, role: str, vector: Vector) -> _Place | None:
         """Where a vector lies; a layer beyond the last one is looked for in the block that predicts further tokens."""
-        roles = self.models[vector.model].roles if vector.model in self.models else {}
-        for name in (role, _FURTHER + role):
-            if name in roles and vector.layer in roles[name].layers:
-                return roles[name], roles[name].row(vector.layer)
-        return None
+        if (role, vector) not in self._places:
+            roles = self.models[vector.model].roles if vector.model in self.models else {}
+            there = [roles[name] for name in (role, _FURTHER + role) if name in roles]
+            found = [(one, one.row(vector.layer)) for one in there if vector.layer in one.layers]
+            self._places[role, vector] = found[0] if found else None
+        return self._places[role, vector]
 
-    def _of_one(self, metric: str, place: tuple[RoleVectors, int]) -> Interval | None:
+    def _measure(self, metric: str, cell: Cell, places: Sequence[_Place]) -> Interval | None:
+        return self._of_two(metric, cell, places) if cell.b is not None else self._of_one(metric, places[0])
+
+    def _of_one(self, metric: str, place: _Place) -> Interval | None:
         one, row = place
         scale = one.scale[[row]]
         if metric == "gamma":
@@ -86,7 +94,7 @@ class Measured:
         values = {"norm": found.norm, "mean": found.mean, "std": found.std, "share": found.share}
         return exactly(float(values[metric][0])) if metric in values else None
 
-    def _of_two(self, metric: str, cell: Cell, places: Sequence[tuple[RoleVectors, int]]) -> Interval | None:
+    def _of_two(self, metric: str, cell: Cell, places: Sequence[_Place]) -> Interval | None:
         (a, i), (b, j) = places
         if a.hidden_size != b.hidden_size:
             return None
