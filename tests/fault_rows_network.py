@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import email.utils
 import random
+import socket
 import time
+from typing import Any
 
 from fault_table import (
     ADDRESS,
@@ -77,7 +79,6 @@ WRONG_RANGE = (
         OneError(HubError, "gzip"),
         fault("encoded"),
         RANGES,
-        known="Content-Encoding of a range is not looked at",
     ),
     Row(
         "200 instead of 206, with a body of a terabyte",
@@ -116,7 +117,6 @@ WRONG_RANGE = (
         fault("ignore_range"),
         (LISTING, CONFIG_FILE, INDEX),
         most_bytes=5_000_000,
-        known="Content-Length is not looked at",
     ),
 )
 
@@ -198,27 +198,74 @@ BAD_DAYS = (
 )
 
 
+def _nameless(arrange: Arrange) -> Arrange:
+    """Names that end in .invalid have no address, and no name server is asked for one."""
+
+    def with_names(stage: Stage, place: Place) -> None:
+        real = socket.getaddrinfo
+
+        def look_up(host: str, *rest: Any, **named: Any) -> Any:
+            if host.endswith(".invalid"):
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            return real(host, *rest, **named)
+
+        stage.monkeypatch.setattr(socket, "getaddrinfo", look_up)
+        arrange(stage, place)
+
+    return with_names
+
+
 def _circle(stage: Stage, place: Place) -> None:
     for here, there in ((r"/circle/1", "/circle/2"), (r"/circle/2|\.safetensors$", "/circle/1")):
         headers = {"status": "302", "Location": stage.hub.endpoint + there}
         stage.hub.faults.append(Fault(here, "status", headers=headers))
 
 
+_NO_ADDRESSES = {
+    "nowhere (no Location)": "",
+    "an address without a host": "http://",
+    "an address of another kind": "file:///etc/hostname",
+    "an address with a broken host": "http://[bad/x",
+    "an address with an impossible port": "http://127.0.0.1:99999/x",
+    "a host whose name is too long": f"http://{'a' * 70}.invalid/x",
+    "a host whose name has an empty part": "http://a..invalid/x",
+}
+MISLEADING = tuple(
+    Row(
+        f"302 to {name}",
+        "for ever",
+        OneError(HubError, "the server ..." if address in ("", "http://") else "an address of no use"),
+        fault("status", status="302", **({"Location": address} if address else {})),
+        (LISTING, ADDRESS),
+    )
+    for name, address in _NO_ADDRESSES.items()
+)
+
 UNREACHABLE = (
-    Row("connection refused by the Hub", "for ever", no_answer("ConnectionRefusedError"), _endpoint(DEAD)),
-    Row("no such host as the Hub's (DNS)", "for ever", no_answer("gaierror"), _endpoint("hub.invalid")),
+    Row(
+        "connection refused by the Hub",
+        "for ever",
+        no_answer("... cannot be reached (ConnectionRefusedError"),
+        _endpoint(DEAD),
+    ),
+    Row(
+        "no such host as the Hub's (DNS)",
+        "for ever",
+        no_answer("the name ... could not be resolved"),
+        _nameless(_endpoint("hub.invalid")),
+    ),
     Row(
         "connection refused where an address leads",
         "for ever",
-        no_answer("ConnectionRefusedError"),
+        no_answer("... cannot be reached (ConnectionRefusedError"),
         _leads_to(DEAD),
         (ADDRESS,),
     ),
     Row(
         "no such host where an address leads (DNS)",
         "for ever",
-        no_answer("gaierror"),
-        _leads_to("x.invalid"),
+        no_answer("the name ... could not be resolved"),
+        _nameless(_leads_to("x.invalid")),
         (ADDRESS,),
     ),
     Row(
@@ -227,9 +274,8 @@ UNREACHABLE = (
         Recovers(TRIES + 1),
         _leads_to(DEAD, 1),
         (ADDRESS,),
-        known="a dead address is not asked for again",
     ),
     Row("addresses that lead in circles", "for ever", OneError(HubError, "more than 5 in a row"), _circle, (ADDRESS,)),
 )
 
-NETWORK_ROWS = (*BUSY, *BROKEN, *WRONG_RANGE, *SLOW, *BAD_DAYS, *UNREACHABLE)
+NETWORK_ROWS = (*BUSY, *BROKEN, *WRONG_RANGE, *SLOW, *BAD_DAYS, *MISLEADING, *UNREACHABLE)

@@ -58,7 +58,6 @@ SIGNED = (
         Recovers(40),
         _signatures(signature_uses=1),
         RANGES,
-        known="two reads share a fresh address",
     ),
     Row("addresses too old after the second read (403)", "once", Recovers(10), _time_passes, RANGES),
     Row(
@@ -235,7 +234,6 @@ HEADER_ANSWERS = (
         _MIXED,
         _lacks_a_tensor,
         (HEADERS,),
-        known="the index is not asked; the layer is told as missing",
     ),
     Row(
         "the answer lacks a shard",
@@ -250,7 +248,6 @@ HEADER_ANSWERS = (
         Recovers(8),
         fault("html"),
         (HEADERS,),
-        known="an error today",
     ),
     Row(
         "the answer is no JSON",
@@ -258,7 +255,6 @@ HEADER_ANSWERS = (
         Recovers(8),
         _answer(lambda answer: b'{"headers": {'),
         (HEADERS,),
-        known="an error today",
     ),
     Row(
         "the answer has no headers",
@@ -266,7 +262,6 @@ HEADER_ANSWERS = (
         Recovers(8),
         _answer(lambda answer: {"index": {}}),
         (HEADERS,),
-        known="an error today",
     ),
     Row(
         "a header in the answer is invalid",
@@ -274,7 +269,6 @@ HEADER_ANSWERS = (
         Recovers(8),
         _answer(_overlaps),
         (HEADERS,),
-        known="an error today",
     ),
     Row("a file is longer than its header in the answer says", "for ever", Recovers(2), _padded, (HEADERS,)),
     Row(
@@ -283,7 +277,6 @@ HEADER_ANSWERS = (
         Recovers(8),
         _answer(_swaps),
         (HEADERS,),
-        known="wrong vectors",
     ),
     Row(
         "headers with another dtype, for files of the same size",
@@ -291,7 +284,6 @@ HEADER_ANSWERS = (
         Recovers(8),
         _answer(_other_dtype),
         (HEADERS,),
-        known="wrong vectors",
     ),
 )
 

@@ -66,16 +66,28 @@ def test_where_the_listing_tells_no_sizes_the_redirect_does(make_hub: Callable[.
     assert not any(request.range == "bytes=0-99999" for request in hub.requests)
 
 
-def test_without_that_call_each_header_is_read_by_range_in_a_window_learnt_from_the_first(
+def test_without_that_call_each_header_is_read_by_range_in_a_window_guessed_from_the_index(
     make_hub: Callable[..., HubStandIn],
 ) -> None:
     hub = make_hub(offers_one_call=False)
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
     assert same_bits(lnsim.extract("a/b"))
     windows = [int(r.range.split("-")[1]) for r in hub.requests if r.origin == "cdn" and r.range.startswith("bytes=0-")]
-    assert windows[0] == 99_999
-    assert len(windows) == 4
-    assert all(5_000 > window > 4_096 for window in windows[1:])
+    assert windows == [4095] * 4  # these headers are short
+    assert len(hub.paths("cdn")) == 4  # and the norms of such a small model come along with them
+
+
+def test_the_headers_of_a_large_model_come_in_one_request_each_with_the_norm_behind_them(
+    make_hub: Callable[..., HubStandIn],
+) -> None:
+    hub = make_hub(offers_one_call=False)
+    hub.add("upstage/like-solar", solar_like())
+    found = lnsim.extract("upstage/like-solar")
+    assert all(array.tobytes() == norm_bytes(name, 8192) for name, array in found.stored.items())
+    firsts = [request for request in hub.requests if request.origin == "cdn" and request.range.startswith("bytes=0-")]
+    assert len(firsts) == 42
+    # commit, config, index; 42 addresses; 42 headers, of which all but two bring a norm along; the other norms
+    assert found.requests <= 3 + 42 + 42 + (97 - 40)
 
 
 def test_a_header_longer_than_the_first_window_takes_one_more_request(hub: HubStandIn) -> None:

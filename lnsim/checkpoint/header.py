@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
@@ -145,12 +145,18 @@ class Header:
 
     def moved(self, buffer_start: int) -> Header:
         """The same header before a byte buffer that starts elsewhere; its tensors need no second check."""
-        if buffer_start == self.buffer_start:
-            return self
+        return self._changed(tensors=self.tensors, buffer_start=buffer_start)
+
+    def narrowed(self, names: Collection[str]) -> Header:
+        """The same header with only these of its tensors, at their places in the same byte buffer."""
+        kept = {name: info for name, info in self.tensors.items() if name in names}
+        return self._changed(tensors=MappingProxyType(kept), buffer_start=self.buffer_start)
+
+    def _changed(self, *, tensors: Mapping[str, TensorInfo], buffer_start: int) -> Header:
         other = _new(Header)
-        for name in ("tensors", "metadata", "buffer_size"):
-            object.__setattr__(other, name, getattr(self, name))
-        object.__setattr__(other, "buffer_start", buffer_start)
+        values = {"tensors": tensors, "buffer_start": buffer_start}
+        for name in ("tensors", "metadata", "buffer_start", "buffer_size"):
+            object.__setattr__(other, name, values.get(name, getattr(self, name)))
         return other
 
 

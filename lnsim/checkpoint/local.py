@@ -55,6 +55,11 @@ class LocalCheckpoint:
             progress(done, len(wanted_of))
         return found
 
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Forget all tensors but these, for the memory: a checkpoint may have a hundred thousand."""
+        wanted = frozenset(names)
+        self.headers = {shard: header.narrowed(wanted) for shard, header in self.headers.items()}
+
     def read_part(self, name: str, start: int, stop: int) -> bytes:
         """The bytes ``[start, stop)`` of one tensor; raises as ``read``, and RangeError outside the tensor."""
         shard_of = locate(self.headers, where=self.where)

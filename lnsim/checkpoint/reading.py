@@ -57,7 +57,7 @@ class Reading:
         opened: the checkpoint.
         role_map: what each norm is.
         selection: the norms that were read.
-        infos: dtype and shape of each tensor of the checkpoint.
+        infos: dtype and shape of each tensor read.
         data: bytes of each tensor read.
         sources: where these bytes came from in the first place.
     """
@@ -168,20 +168,24 @@ def read_norms(
             f"Reading {opened.where}: none of its norms has a role in the main tower; --all reads the rest."
         )
     selection = _without_unread(selection, opened)
+    recorded = _recorded_sources(opened)
+    opened.keep_only(selection.names)
     data = opened.read(selection.names, progress)
-    return Reading(opened, role_map, selection, tensor_infos(opened), data, _sources(opened, data))
+    sources = {name: recorded[name] for name in data} if recorded else _sources(opened, data)
+    return Reading(opened, role_map, selection, tensor_infos(opened), data, sources)
 
 
-def _sources(opened: Checkpoint, data: Mapping[str, bytes]) -> dict[str, TensorSource]:
-    """Where the bytes came from; an extract remembers it, any other checkpoint is the source itself."""
-    recorded = {
+def _recorded_sources(opened: Checkpoint) -> dict[str, TensorSource]:
+    """Where an extract's bytes first came from; empty for any other checkpoint, which is the source itself."""
+    return {
         name: source
         for header in opened.headers.values()
         if read_provenance(header) is not None
         for name, source in read_sources(header).items()
     }
-    if recorded:
-        return {name: recorded[name] for name in data}
+
+
+def _sources(opened: Checkpoint, data: Mapping[str, bytes]) -> dict[str, TensorSource]:
     shard_of = locate(opened.headers, where=opened.where)
     return {name: _source(name, shard_of[name], opened.headers[shard_of[name]], data[name]) for name in data}
 

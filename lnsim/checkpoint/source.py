@@ -96,6 +96,9 @@ class Checkpoint(Protocol):
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors, all of them or an error."""
 
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Forget all tensors but these."""
+
     def read_part(self, name: str, start: int, stop: int) -> bytes:
         """The bytes ``[start, stop)`` of one tensor, for one too large to hold."""
 

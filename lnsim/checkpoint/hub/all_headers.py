@@ -1,15 +1,16 @@
 """This module reads the headers of all shards from the one call that the Hub offers for them.
 
-The call answers for the head of ``main`` only and names no commit, so its headers count only if the head, asked for
-again afterwards, is still the pinned commit, and only if they fit the files' sizes.
+The call is a short cut. It answers for the head of ``main`` only and names no commit, so its headers count only if the
+head, asked for again afterwards, is still the pinned commit; if they name the shards of the commit and fill their
+files' sizes; and if their tensors add up to the size that the index tells. Anything else is read from the files.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,20 +18,21 @@ from urllib.parse import quote
 from huggingface_hub import constants
 
 from lnsim.checkpoint.header import LENGTH_BYTES, Header, read_entries
-from lnsim.checkpoint.header_json import HeaderText
-from lnsim.checkpoint.hub.answers import NotThereError
+from lnsim.checkpoint.header_json import HeaderText, JsonObject
+from lnsim.checkpoint.hub.answers import NotThereError, TooLongError
 from lnsim.checkpoint.hub.repo import Repo
 from lnsim.checkpoint.layout import INDEX_NAME, Layout
-from lnsim.errors import HeaderError, HubError
+from lnsim.errors import HeaderError
 
 __all__ = ["AllHeaders", "headers_in_one_call"]
+
+logger = logging.getLogger(__name__)
 
 FEW = 2
 """With so few shards, one call for all headers saves no request."""
 
-_MAX_BYTES = 100_000_000
+_MAX_BYTES = 64 * 1024 * 1024
 _MAX_HELD = 256 << 20  # over half a million tensors: several times what the largest models have
-
 
 _one_at_a_time = threading.Lock()
 """Parsing keeps one processor busy whatever the threads; side by side it would only take more memory."""
@@ -50,26 +52,27 @@ class AllHeaders:
 
 
 def headers_in_one_call(repo: Repo, layout: Layout) -> AllHeaders | None:
-    """Every shard's header; None where the endpoint has no such call, ``main`` has moved, or a shard is not in it.
+    """Every shard's header; None where the endpoint has no such call, or its answer is not to be relied on.
 
     Raises:
-        HubError: when the answer is nothing that can be understood.
-        HeaderError: when one of the headers is not valid.
+        LnsimError: when the Hub cannot be asked, or the repo's config is wrong.
     """
     if layout.index is None or not repo.at_head or len(layout.shards) <= FEW:
         return None
     text = _fetch(repo)
     if text is None:
         return None
-    with ThreadPoolExecutor(1, thread_name_prefix="lnsim") as side:
-        # What the head is now, asked for while the headers are parsed.
-        to_come = side.submit(repo.config_at_head)
+    # What the head is now is asked for while the headers are parsed.
+    to_come = repo.transport.client.aside(repo.config_at_head)
+    try:
         with _one_at_a_time:
-            headers = _parse(text, repo.sizes, f"all headers of {repo.where}")
-        config, still_head = to_come.result()
-    if not still_head or set(headers) != set(layout.shards):
-        return None  # the pinned commit's own files still say what it holds
-    return AllHeaders(headers, config)
+            headers = _parse(text, repo.sizes, layout)
+    except HeaderError as error:
+        logger.debug("The headers of %s in one call are of no use, reading them one by one: %s", repo.where, error)
+        to_come.cancel()
+        return None
+    config, still_head = to_come.result()
+    return AllHeaders(headers, config) if still_head else None
 
 
 def _fetch(repo: Repo) -> bytes | None:
@@ -77,29 +80,29 @@ def _fetch(repo: Repo) -> bytes | None:
     where = f"all headers of {repo.where}"
     try:
         return repo.transport.get(url, where=where, max_bytes=_MAX_BYTES, compressed=True).data
-    except NotThereError:
+    except (NotThereError, TooLongError):
         return None
 
 
-def _parse(text: bytes, sizes: Mapping[str, int | None], where: str) -> dict[str, Header]:
+def _parse(text: bytes, sizes: Mapping[str, int | None], layout: Layout) -> dict[str, Header]:
     """The headers, each read where it stands in the answer, by the same reader that reads files."""
     reader = HeaderText(text, 0, len(text), max_held=_MAX_HELD)
-    found: dict[str, Header] = {}
-    try:
-        for key in reader.members():
-            if key == "headers" and reader.starts(b"{"):
-                for shard in reader.members():
-                    if isinstance(shard, list) or shard in found:
-                        raise HeaderError(f"one header a shard was expected, found {shard!r:.120}.")
-                    found[shard] = _header(reader, text, sizes.get(shard))
-            else:
-                reader.value(limit=_MAX_BYTES)
-        reader.end()
-    except HeaderError as error:
-        raise HeaderError(f"Reading {where}: {error}") from None
-    if not found:
-        raise HubError(f"Reading {where}: an object 'headers' was expected, found {text[:60]!r}.")
-    return found
+    headers: dict[str, Header] = {}
+    index: Any = None
+    for key in reader.members():
+        if key == "headers" and reader.starts(b"{"):
+            for shard in reader.members():
+                if isinstance(shard, list) or shard in headers:
+                    raise HeaderError(f"one header a shard was expected, found {shard!r:.120}.")
+                headers[shard] = _header(reader, text, sizes.get(shard))
+        elif isinstance(key, str):
+            value = reader.value(limit=_MAX_BYTES)
+            index = value if key == "index" else index
+    reader.end()
+    if set(headers) != set(layout.shards):
+        raise HeaderError(f"headers of {len(layout.shards)} shards were expected, found {len(headers)}.")
+    _check_total(headers, index)
+    return headers
 
 
 def _header(reader: HeaderText, text: bytes, file_size: int | None) -> Header:
@@ -113,3 +116,12 @@ def _header(reader: HeaderText, text: bytes, file_size: int | None) -> Header:
     # The answer may be spelt with spaces that the files do not have.
     compact = json.dumps(json.loads(text[start : reader.here]), separators=(",", ":"), ensure_ascii=False)
     return header.moved(LENGTH_BYTES + len(compact.encode("utf-8", "surrogatepass")))
+
+
+def _check_total(headers: Mapping[str, Header], index: Any) -> None:
+    """Compare with ``index.metadata.total_size``, where it is told: a tensor that no shard holds shows here."""
+    metadata = dict(index).get("metadata") if isinstance(index, JsonObject) else None
+    total = dict(metadata).get("total_size") if isinstance(metadata, JsonObject) else None
+    found = sum(header.buffer_size for header in headers.values())
+    if type(total) is int and total != found:
+        raise HeaderError(f"tensors of {total} bytes were expected, found {found}.")

@@ -13,9 +13,18 @@ from dataclasses import dataclass
 
 from lnsim.checkpoint.hub.limits import reset_seconds
 from lnsim.checkpoint.ranges import ByteRange
-from lnsim.errors import GatedError, HubError, RepoNotFoundError, RevisionError
+from lnsim.errors import GatedError, HubError, NetworkError, RepoNotFoundError, RevisionError
 
-__all__ = ["ForbiddenError", "NotThereError", "TryAgainError", "check_range", "check_status", "retry_after"]
+__all__ = [
+    "DeadAddressError",
+    "ForbiddenError",
+    "NotThereError",
+    "TooLongError",
+    "TryAgainError",
+    "check_range",
+    "check_status",
+    "retry_after",
+]
 
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -36,6 +45,14 @@ class TryAgainError(Exception):
 
 class NotThereError(HubError):
     """The repo has no such file; whoever asked decides whether that is an error."""
+
+
+class TooLongError(HubError):
+    """The answer is longer than a small file may be."""
+
+
+class DeadAddressError(NetworkError):
+    """Nobody answers at the address that a file was said to be served from."""
 
 
 class ForbiddenError(HubError):
@@ -70,6 +87,12 @@ def check_range(
         raise HubError(
             f"Reading bytes {span.start} to {span.stop} of {where}: the server ignored Range and answered {status} "
             f"instead of 206. Nothing more was read."
+        )
+    coding = headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        raise HubError(
+            f"Reading bytes {span.start} to {span.stop} of {where}: the server sent a range of the file's {coding:.40} "
+            f"coding; the file's own bytes were expected. A proxy on the way may do that."
         )
     told = headers.get("content-range", "").strip()
     match = _CONTENT_RANGE.fullmatch(told)

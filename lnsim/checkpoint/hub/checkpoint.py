@@ -7,8 +7,7 @@ once, and its signed target serves all further ranges of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeVar
@@ -24,11 +23,16 @@ from lnsim.checkpoint.layout import Layout, check_index, find_layout
 from lnsim.checkpoint.local import LocalCheckpoint
 from lnsim.checkpoint.ranges import Read, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.source import Progress, Traffic, by_shard, locate, no_progress
-from lnsim.errors import HubError, TensorNotFoundError
+from lnsim.checkpoint.window import Window
+from lnsim.errors import HeaderError, HubError, TensorNotFoundError
 
 __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 
 A = TypeVar("A")
+
+_CHEAP = 4 * 1024
+_DEAR = 64 * 1024
+"""Bytes that it may cost to check a header, in each shard, and in one of a checkpoint."""
 
 
 @dataclass(slots=True)
@@ -66,15 +70,60 @@ class HubCheckpoint:
             TensorNotFoundError: when a name is in no shard.
             HubError: or the subclass that fits, for the first range that could not be read.
         """
-        wanted_of = by_shard(names, self.headers, where=self.where)
-        jobs = _by_turns(
-            [(self.files[shard], read) for read in plan_reads(self.files[shard].header, wanted)]
-            for shard, wanted in wanted_of.items()
-        )
+        names = list(names)
         with stopped_by_hand():
-            done = self.transport.client.map(lambda job: job[0].read(job[1]), jobs, progress)
+            found = self._read(names, progress)
+            if found is None:
+                self._read_headers_again(names)
+                found = self._read(names, progress)
+        if found is None:
+            raise HubError(f"Reading {self.where}: its headers changed while it was read. Try again.")
+        return found
+
+    def _read(self, names: Sequence[str], progress: Progress) -> dict[str, bytes] | None:
+        """The bytes; None where a header that came without its file turns out to be another than the file's."""
+        wanted_of = by_shard(names, self.headers, where=self.where)
+        plans = [(self.files[name], plan_reads(self.files[name].header, wanted)) for name, wanted in wanted_of.items()]
+        to_verify = _worth_verifying(plans)
+        jobs = _by_turns([(shard, read) for read in plan] for shard, plan in plans)
+
+        def do(job: tuple[RemoteShard, Read]) -> bytes | None:
+            shard, read = job
+            return shard.read_from_start(read) if to_verify.get(shard.where) is read else shard.read(read)
+
+        done = self.transport.map(do, jobs, progress)
+        brought = [(read, data) for (_, read), data in zip(jobs, done, strict=True) if data is not None]
+        if len(brought) < len(jobs):
+            return None
         empty = {name: b"" for wanted in wanted_of.values() for name in wanted}
-        return empty | slice_reads((read, data) for (_, read), data in zip(jobs, done, strict=True))
+        return empty | slice_reads(brought)
+
+    def _read_headers_again(self, names: Sequence[str]) -> None:
+        """Read every header from its file; what was chosen by the other headers must be there all the same."""
+        before = self._shapes(names)
+        self.transport.map(RemoteShard.read_header, self.files.values())
+        after = self._shapes(names)
+        changed = [name for name in names if after.get(name) != before[name]]
+        if changed:
+            raise HeaderError(
+                f"Reading {self.where}: the Hub told other headers than its files have; tensor {changed[0]!r:.160} and "
+                f"{len(changed)} in all are not what they were said to be. Try again."
+            )
+
+    def _shapes(self, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        wanted = frozenset(names)
+        return {
+            name: info.shape
+            for header in self.headers.values()
+            for name, info in header.tensors.items()
+            if name in wanted
+        }
+
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Forget all tensors but these, for the memory: a checkpoint may have a hundred thousand."""
+        wanted = frozenset(names)
+        for shard in self.files.values():
+            shard.keep_only(wanted)
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:
         """The bytes ``[start, stop)`` of one tensor; raises as ``read``, and RangeError outside the tensor."""
@@ -129,19 +178,25 @@ def _open_shards(
         for name, shard in files.items():
             shard.take_header(together.headers[name], repo.sizes[name])
         return files, together.config
-    with ThreadPoolExecutor(1, thread_name_prefix="lnsim") as side:
-        config_to_come = side.submit(repo.config)
-        return _shards_one_by_one(repo, layout, progress), config_to_come.result()
+    config_to_come = repo.transport.client.aside(repo.config)
+    return _shards_one_by_one(repo, layout, progress), config_to_come.result()
 
 
 def _shards_one_by_one(repo: Repo, layout: Layout, progress: Progress) -> dict[str, RemoteShard]:
     weight_map = repo.weight_map() if layout.index is not None else {}
-    files = _shards(repo, sorted(set(weight_map.values())) or layout.shards)
-    first, *others = files.values()
-    first.read_header()
-    # Shards of one model have headers of about one size: the first one tells what to ask for.
-    window = min(FIRST_WINDOW, first.header.buffer_start * 5 // 4 + 4096)
-    repo.transport.client.map(lambda shard: shard.read_header(window), others, progress)
+    names_of: dict[str, list[str]] = {}
+    for name, shard in weight_map.items():
+        names_of.setdefault(shard, []).append(name)
+    files = _shards(repo, sorted(names_of) or layout.shards)
+    first, *others = files
+    files[first].read_header(Window().size(names_of[first]) if first in names_of else FIRST_WINDOW)
+    # Shards of one model have entries of about one size: the first one tells what to ask for.
+    learnt = Window.learnt(files[first].header)
+
+    def read_header(shard: str) -> None:
+        files[shard].read_header(learnt.size(names_of[shard]) if shard in names_of else FIRST_WINDOW)
+
+    repo.transport.map(read_header, others, progress)
     if weight_map:
         tensors = locate({name: shard.header for name, shard in files.items()}, where=repo.where)
         check_index(weight_map, tensors, where=repo.where)
@@ -156,6 +211,19 @@ def _shards(repo: Repo, names: Iterable[str]) -> dict[str, RemoteShard]:
             f"({len(absent)} such in all). The upload is incomplete."
         )
     return {name: RemoteShard(repo.url(name), f"{repo.where}/{name}", repo.transport) for name in names}
+
+
+def _worth_verifying(plans: Sequence[tuple[RemoteShard, Sequence[Read]]]) -> dict[str, Read]:
+    """First reads that shall bring the true header along, where the header came without its file.
+
+    That is every shard where it costs next to nothing, and the cheapest of all: an answer of another commit would show.
+    """
+    firsts = [(shard.where, plan[0]) for shard, plan in plans if plan and not shard.from_file]
+    cheap = {where: read for where, read in firsts if read.span.start <= _CHEAP}
+    if cheap or not firsts:
+        return cheap
+    where, read = min(firsts, key=lambda first: first[1].span.start)
+    return {where: read} if read.span.start <= _DEAR else {}
 
 
 def _by_turns(groups: Iterable[list[A]]) -> list[A]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -67,6 +67,11 @@ class Client:
         self.limits = RateLimits(ANONYMOUS if at_the_hub else {})
         self.in_flight = threading.BoundedSemaphore(settings.max_in_flight)
         self._pool = ThreadPoolExecutor(settings.max_in_flight, thread_name_prefix="lnsim")
+        self._side = ThreadPoolExecutor(settings.max_in_flight, thread_name_prefix="lnsim-side")
+
+    def aside(self, work: Callable[[], B]) -> Future[B]:
+        """Do one thing beside the caller's own, ahead of all reads that wait for their turn."""
+        return self._side.submit(work)
 
     def map(self, work: Callable[[A], B], items: Iterable[A], progress: Progress = no_progress) -> list[B]:
         """Results in the order of the items; the first error is raised, and what has not begun is left out."""
@@ -84,6 +89,7 @@ class Client:
         """Shut all connections and drop all work; whoever waits for it gets an error."""
         self.wire.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._side.shutdown(wait=False, cancel_futures=True)
 
 
 _clients: dict[Settings, Client] = {}

@@ -63,8 +63,9 @@ def origin_of(url: str) -> Origin:
     try:
         parts = urlsplit(url)
         scheme, host, port = parts.scheme, parts.hostname, parts.port
+        (host or "").encode("idna")
     except ValueError as error:
-        raise UnusableAddressError(f"it is no valid address ({error})") from None
+        raise UnusableAddressError(f"it is no valid address ({error!s:.80})") from None
     if scheme not in _PORTS or not host:
         raise UnusableAddressError(f"an http or https address with a host was expected, found {url[:40]!r}")
     return Origin(scheme, host, port or _PORTS[scheme])

@@ -7,10 +7,11 @@ the address is resolved again, since signatures expire.
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from lnsim.checkpoint.header import Header, header_stop, parse_header
-from lnsim.checkpoint.hub.answers import ForbiddenError
+from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError
 from lnsim.checkpoint.hub.transport import Body, Resolved, Transport
 from lnsim.checkpoint.ranges import ByteRange, Read
 from lnsim.errors import HeaderError, RangeError
@@ -30,12 +31,14 @@ class RemoteShard:
         where: ``repo@commit/file``.
         transport: how to ask.
         start: the first bytes of the file, as far as they are known.
+        from_file: whether its header was read from the file itself.
     """
 
     url: str
     where: str
     transport: Transport
     start: bytes = field(default=b"", repr=False)
+    from_file: bool = False
     _header: Header | None = None
     _resolved: Resolved | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -58,7 +61,7 @@ class RemoteShard:
         if stop > len(data):
             data += self._ask(ByteRange(len(data), stop)).data
         self._header = parse_header(data, first.file_size, where=self.where)
-        self.start = data
+        self.start, self.from_file = data, True
 
     def take_header(self, header: Header, file_size: int | None) -> None:
         """Use a header that came without its file, if the file's size bears it out; else read it.
@@ -76,29 +79,57 @@ class RemoteShard:
         else:
             self.read_header()
 
+    def keep_only(self, names: Collection[str]) -> None:
+        """Forget all tensors of the header but these."""
+        self._header = self.header.narrowed(names)
+
     def read(self, read: Read) -> bytes:
         """The bytes of one planned read, from the known start of the file where they lie there."""
         if read.span.stop <= len(self.start):
             return self.start[read.span.start : read.span.stop]
-        body = self._ask(read.span)
+        return self._checked(read.span).data
+
+    def read_from_start(self, read: Read) -> bytes | None:
+        """The same with everything before it, which holds the true header; None where that is another."""
+        data = self._checked(ByteRange(0, read.span.stop)).data
+        found = parse_header(data[: header_stop(data)], where=self.where)
+        self.from_file = True
+        ours = self.header
+        same = found.buffer_start == ours.buffer_start and found.buffer_size == ours.buffer_size
+        if not same or any(found.tensors.get(name) != info for name, info in ours.tensors.items()):
+            return None
+        return data[read.span.start :]
+
+    def _checked(self, span: ByteRange) -> Body:
+        body = self._ask(span)
         if body.file_size != self.header.file_size:
             raise RangeError(
                 f"Reading {self.where}: its header describes {self.header.file_size} bytes, the server serves a "
                 f"file of {body.file_size}. The file was replaced while it was read; try again."
             )
-        return body.data
+        return body
 
     def _ask(self, span: ByteRange, *, may_be_clipped: bool = False) -> Body:
+        """A range, from an address resolved anew where the one known is dead or refuses: signatures expire.
+
+        Where a signature is good for so few uses that other reads have used up the fresh one as well, the last try is
+        made with an address of its own.
+        """
         address = self._address()
-        try:
-            return self.transport.get_range(address.url, span, where=self.where, may_be_clipped=may_be_clipped)
-        except ForbiddenError:
-            # Signed addresses expire; a fresh one decides whether it was that.
-            address = self._address(instead_of=address)
-            return self.transport.get_range(address.url, span, where=self.where, may_be_clipped=may_be_clipped)
+        for own in (False, True):
+            try:
+                return self.transport.get_range(
+                    address.url, span, where=self.where, may_be_clipped=may_be_clipped, leave_if_dead=True
+                )
+            except (ForbiddenError, DeadAddressError):
+                address = self._resolve() if own else self._address(instead_of=address)
+        return self.transport.get_range(address.url, span, where=self.where, may_be_clipped=may_be_clipped)
 
     def _address(self, *, instead_of: Resolved | None = None) -> Resolved:
         with self._lock:
             if self._resolved is None or self._resolved is instead_of:
-                self._resolved = self.transport.resolve(self.url, where=self.where)
+                self._resolved = self._resolve()
             return self._resolved
+
+    def _resolve(self) -> Resolved:
+        return self.transport.resolve(self.url, where=self.where)

@@ -11,8 +11,10 @@ import logging
 import os
 import random
 import sys
+import threading
+import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,24 +25,32 @@ from urllib.parse import urljoin, urlsplit
 from huggingface_hub import constants
 
 import lnsim
-from lnsim.checkpoint.hub.answers import TryAgainError, check_range, check_status
+from lnsim.checkpoint.hub.answers import DeadAddressError, TooLongError, TryAgainError, check_range, check_status
 from lnsim.checkpoint.hub.client import Client
 from lnsim.checkpoint.hub.dialling import UnusableAddressError, origin_of
 from lnsim.checkpoint.hub.limits import kind_of
-from lnsim.checkpoint.hub.wire import Answer, ClosedError, WireError
+from lnsim.checkpoint.hub.wire import Answer, ClosedError, UnreachableError, WireError
 from lnsim.checkpoint.ranges import ByteRange
-from lnsim.checkpoint.source import Traffic
+from lnsim.checkpoint.source import Progress, Traffic, no_progress
 from lnsim.errors import HubError, NetworkError, OfflineError
+from lnsim.text import printable
 
 __all__ = ["Body", "Page", "Resolved", "Transport"]
 
 logger = logging.getLogger(__name__)
 
+A = TypeVar("A")
+B = TypeVar("B")
 T = TypeVar("T")
+
+_Kinds = type[Exception] | tuple[type[Exception], ...]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_HOPS = 5
 _MAX_REDIRECT_BODY = 64 * 1024
+_STEP = 0.2
+"""Seconds between two looks, during a pause, at whether it is still worth waiting."""
+
 _COMMIT_HEADER = "x-repo-commit"
 
 
@@ -94,6 +104,7 @@ class Transport:
     def __init__(self, client: Client, traffic: Traffic) -> None:
         self.client = client
         self.traffic = traffic
+        self._given_up = threading.Event()
         self._headers = _base_headers()
         self.has_token = "authorization" in self._headers
         if self.has_token and constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT:
@@ -112,12 +123,13 @@ class Transport:
                 check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
                 if answer.status != 200:
                     raise HubError(f"Reading {where}: 200 was expected, the server answered {answer.status}.")
-                data = _unpacked(answer, max_bytes)
-            if len(data) > max_bytes:
-                raise HubError(f"Reading {where}: at most {max_bytes} bytes were expected, the answer is longer.")
+                told = _whole_number(answer.headers.get("content-length"))
+                data = b"" if told is not None and told > max_bytes else _unpacked(answer, max_bytes)
+            if len(data) > max_bytes or (told is not None and told > max_bytes):
+                raise TooLongError(f"Reading {where}: at most {max_bytes} bytes were expected, the answer is longer.")
             return Page(data, answer.headers.get(_COMMIT_HEADER))
 
-        return self._retry(once, where)
+        return self._retry(once, where, url)
 
     def resolve(self, url: str, *, where: str) -> Resolved:
         """Ask the Hub where a file is served from, and go no further than its answer.
@@ -133,14 +145,19 @@ class Transport:
                 if answer.status in _REDIRECTS:
                     _read(answer, _MAX_REDIRECT_BODY)
                     size = _whole_number(answer.headers.get("x-linked-size"))
-                    return Resolved(urljoin(answer.url, answer.headers["location"]), size)
+                    target = _joined(answer.url, answer.headers.get("location", ""))
+                    if target == answer.url:
+                        raise UnusableAddressError("it says that the file has moved, and not where to")
+                    return Resolved(target, size)
                 told = check_range(answer.status, answer.headers, ByteRange(0, 1), where=where)
                 _read(answer, 1)
                 return Resolved(answer.url, told.file_size)
 
-        return self._retry(once, where)
+        return self._retry(once, where, url)
 
-    def get_range(self, url: str, span: ByteRange, *, where: str, may_be_clipped: bool = False) -> Body:
+    def get_range(
+        self, url: str, span: ByteRange, *, where: str, may_be_clipped: bool = False, leave_if_dead: bool = False
+    ) -> Body:
         """The bytes of a range: all of them and no others.
 
         Args:
@@ -148,8 +165,10 @@ class Transport:
             span: what to read.
             where: the file, for messages.
             may_be_clipped: accept an end that the file's own end cuts off; right for the first window of a file only.
+            leave_if_dead: do not try an address again where nobody answers.
 
         Raises:
+            DeadAddressError: when nobody answers there.
             NetworkError: when the tries are used up; HubError: when the server does not serve ranges.
         """
 
@@ -162,14 +181,18 @@ class Transport:
                 raise TryAgainError(f"{told.stop - span.start} bytes were announced, another number came")
             return Body(data, told.file_size)
 
-        return self._retry(once, f"bytes {span.start} to {span.stop} of {where}")
+        what = f"bytes {span.start} to {span.stop} of {where}"
+        try:
+            return self._retry(once, what, url, UnreachableError if leave_if_dead else ())
+        except UnreachableError as error:
+            raise DeadAddressError(f"Reading {what}: {error}.") from None
 
     @contextmanager
     def _follow(self, url: str, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[_Located]:
         """The answer at the end of the redirects; the token stays with the Hub's own origin."""
         for _ in range(_MAX_HOPS):
             with self._exchange(url, headers) as answer:
-                target = urljoin(url, answer.headers.get("location", ""))
+                target = _joined(url, answer.headers.get("location", ""))
                 redirected = answer.status in _REDIRECTS and target != url
                 if not redirected or (stop_at_foreign and origin_of(target) != origin_of(url)):
                     yield _Located(answer, url)
@@ -205,36 +228,53 @@ class Transport:
             self._sleep(pause)
 
     def _sleep(self, seconds: float) -> None:
-        if self.client.wire.closed.wait(seconds):
-            raise ClosedError("the reading was stopped")
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self.client.wire.closed.wait(min(left, _STEP)) or self._given_up.is_set():
+                raise ClosedError("the reading was stopped")
 
-    def _retry(self, once: Callable[[], T], where: str) -> T:
+    def map(self, work: Callable[[A], B], items: Iterable[A], progress: Progress = no_progress) -> list[B]:
+        """Results in the order of the items, many at a time.
+
+        The first error is raised. What has not begun by then is left out, and what has is not tried again.
+        """
+        self._given_up.clear()
+        try:
+            return self.client.map(work, items, progress)
+        except BaseException:
+            self._given_up.set()
+            raise
+
+    def _retry(self, once: Callable[[], T], where: str, url: str, final: _Kinds = ()) -> T:
         if constants.is_offline_mode():
             raise OfflineError(
                 f"Reading {where}: the network is switched off by HF_HUB_OFFLINE, and the cache does not have it. "
                 f"Unset HF_HUB_OFFLINE, or name a stored model or a folder."
             )
         try:
-            return self._tried(once, where)
+            return self._tried(once, where, urlsplit(url).netloc, final)
         except UnusableAddressError as error:
             raise HubError(f"Reading {where}: the server sends us to an address of no use: {error}.") from None
         except ClosedError:
             raise NetworkError(f"Reading {where}: the reading was stopped before it was done.") from None
 
-    def _tried(self, once: Callable[[], T], where: str) -> T:
+    def _tried(self, once: Callable[[], T], where: str, host: str, final: _Kinds) -> T:
         tries = self.client.settings.max_tries
         for number in range(1, tries + 1):
             try:
                 return once()
+            except final:
+                raise
             except (TryAgainError, WireError) as error:
                 reason = _one_line(str(error))
                 pause = error.pause if isinstance(error, TryAgainError) else None
+                kind = DeadAddressError if isinstance(error, UnreachableError) else NetworkError
             if number < tries:
                 logger.debug("Reading %s again: %s", where, reason)
                 self._sleep(self._pause(number, pause, where, reason))
-        raise NetworkError(
-            f"Reading {where}: no usable answer from {urlsplit(constants.ENDPOINT).netloc} in {tries} tries, the last "
-            f"one: {reason}. Check the network and try again."
+        raise kind(
+            f"Reading {where}: no usable answer from {host:.120} in {tries} tries, the last one: {reason}. Check the "
+            f"network and try again."
         )
 
     def _pause(self, number: int, asked: float | None, where: str, reason: str) -> float:
@@ -254,6 +294,13 @@ class _Located:
     def __init__(self, answer: Answer, url: str) -> None:
         self.status, self.headers, self.chunks = answer.status, answer.headers, answer.chunks
         self.url = url
+
+
+def _joined(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location)
+    except ValueError as error:
+        raise UnusableAddressError(f"it is no valid address ({error!s:.80})") from None
 
 
 def _read(answer: Answer | _Located, limit: int) -> bytes:
@@ -319,4 +366,4 @@ def _whole_number(text: str | None) -> int | None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:200].removesuffix(":")
+    return printable(" ".join(text.split())[:200].removesuffix(":"))

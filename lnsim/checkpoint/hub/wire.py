@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from lnsim.checkpoint.hub.dialling import Connection, Origin, dial, origin_of
 
-__all__ = ["MIN_RATE", "Answer", "ClosedError", "Wire", "WireError"]
+__all__ = ["MIN_RATE", "Answer", "ClosedError", "UnreachableError", "Wire", "WireError"]
 
 MIN_RATE = 50_000
 """Bytes a second that a long answer must reach on the whole."""
@@ -29,6 +29,10 @@ _STALE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
 class WireError(Exception):
     """An exchange that failed in a way that may pass."""
+
+
+class UnreachableError(WireError):
+    """Nobody answers at this address, or it has no such name."""
 
 
 class ClosedError(Exception):
@@ -146,8 +150,15 @@ class Wire:
                 connection.close()
                 if exchange.overdue or self.closed.is_set():
                     raise
-        fresh = dial(origin, connect_timeout=self._connect_timeout, read_timeout=self._read_timeout)
-        return _request(exchange, fresh, target, headers)
+        return _request(exchange, self._dial(origin), target, headers)
+
+    def _dial(self, origin: Origin) -> Connection:
+        try:
+            return dial(origin, connect_timeout=self._connect_timeout, read_timeout=self._read_timeout)
+        except socket.gaierror:
+            raise UnreachableError(f"the name {origin.host:.80} could not be resolved") from None
+        except OSError as error:
+            raise UnreachableError(f"{origin.netloc:.80} cannot be reached ({_described(error)})") from None
 
     def _failure(self, exchange: _Exchange, error: Exception) -> Exception:
         if self.closed.is_set():
@@ -188,7 +199,7 @@ class Wire:
                     if now - exchange.begun > self._total_timeout + exchange.received / MIN_RATE:
                         exchange.overdue = True
                         exchange.shut()
-                if not self._busy:
+                if not self._busy and not self.closed.is_set():
                     self._lock.wait()  # until there is something to watch, or all is closed
 
 

@@ -1,0 +1,60 @@
+"""This module guesses how many bytes to ask for first, from the names that an index lists for a shard.
+
+A header is its names and, for each, some eighty bytes of dtype, shape and offsets. One shard's header shows how many it
+is in this checkpoint. Where a norm opens the byte buffer, the window takes it along: that saves a request a shard.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from lnsim.checkpoint.header import LENGTH_BYTES, Header
+
+__all__ = ["Window"]
+
+_AROUND = 120
+"""Bytes around the entries: the length field, braces, ``__metadata__`` as writers fill it, and padding."""
+
+_LEAST = 4096
+"""Fewer bytes than this make no request cheaper."""
+
+_LIKE_A_NORM = re.compile(r"(norm|(?:^|[._])ln)[^.]*\.(weight|bias|gamma|beta)$", re.IGNORECASE)
+_SMALL_TENSORS = 2048
+"""Bytes of small tensors of a wider dtype that writers put before the norms, such as a router's correction bias."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is known of a checkpoint's headers before they are read.
+
+    Args:
+        per_entry: bytes of an entry beside its name.
+        norm_bytes: of one norm vector; 0 where it is not known.
+    """
+
+    per_entry: float = 84.0
+    norm_bytes: int = 0
+
+    @classmethod
+    def learnt(cls, header: Header) -> Window:
+        """What the header of one shard shows about the others'."""
+        names = list(header.tensors)
+        text = header.buffer_start - LENGTH_BYTES - sum(map(len, names))
+        sizes = [info.n_bytes for name, info in header.tensors.items() if _LIKE_A_NORM.search(name)]
+        return cls(text / max(1, len(names)) + 1, max(sizes, default=0))
+
+    def size(self, names: Collection[str]) -> int:
+        """Bytes to ask for first of a shard that holds these tensors."""
+        header = sum(len(name.encode("utf-8", "surrogatepass")) for name in names) + self.per_entry * len(names)
+        return max(_LEAST, int(header) + _AROUND + self._norms_in_front(sorted(names)))
+
+    def _norms_in_front(self, names: Iterable[str]) -> int:
+        """Bytes of the norms that come first, in the order of the names that writers use within a dtype."""
+        count = 0
+        for name in names:
+            if not _LIKE_A_NORM.search(name):
+                break
+            count += 1
+        return count * self.norm_bytes + _SMALL_TENSORS if count and self.norm_bytes else 0
