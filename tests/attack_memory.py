@@ -1,6 +1,7 @@
-"""Write a huge header to disk piece by piece, let `lnsim extract` at it, and print what came of it and the peak memory.
+"""Let `lnsim` read what is made to take memory, and print what came of it and the peak.
 
-    python attack_memory.py KIND MEGABYTES FOLDER
+    python attack_memory.py header KIND MEGABYTES FOLDER    a huge header, written to the folder piece by piece
+    python attack_memory.py hub                             the repo a/b of the Hub that HF_ENDPOINT names
 
 A process of its own, since only that has a peak of its own.
 """
@@ -64,7 +65,8 @@ KINDS: dict[str, Callable[[int], Iterable[bytes]]] = {
 }
 
 
-def main(kind: str, megabytes: str, folder: str) -> None:
+def write_header(kind: str, megabytes: str, folder: str) -> None:
+    """A file that is all header."""
     path = Path(folder) / "model.safetensors"
     with path.open("wb") as file:
         file.write(bytes(8))
@@ -73,12 +75,18 @@ def main(kind: str, megabytes: str, folder: str) -> None:
         length = file.tell() - 8
         file.seek(0)
         file.write(length.to_bytes(8, "little"))
+
+
+def main(what: str, *arguments: str) -> None:
+    """Read it, and say how it went."""
+    if what == "header":
+        write_header(*arguments)
     try:
-        said = f"{lnsim.extract(path.parent).n_vectors} vectors"
+        said = f"{lnsim.extract(arguments[-1] if arguments else 'a/b').n_vectors} vectors"
     except LnsimError as error:
         said = f"{type(error).__name__}: {error}"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"said": said, "peak": peak, "length": length}))
+    print(json.dumps({"said": said, "peak": peak}))
 
 
 if __name__ == "__main__":

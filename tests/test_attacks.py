@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from attack_rows import NORMS, ROWS, Attack, Reads, Refuses
+from attack_rows import NORMS, ROWS, TENSORS, Attack, Reads, Refuses
 from hub_stand_in import HubStandIn
-from safetensors_bytes import write_files
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
+from scripted_server import Answer, ScriptedServer, file_answer, zeros_as_gzip
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.checkpoint.family_table import known_model_types
+from lnsim.checkpoint.roles import map_roles
+from lnsim.errors import RoleError
+from lnsim.measure.metrics import METRICS, undefined_reasons
 
 CASES = [pytest.param(row, place, id=f"{row.group}: {row.holds}, {place}") for row in ROWS for place in row.places]
 
@@ -68,3 +81,121 @@ def check_reading(row: Attack, name: str, folder: Path, before: set[str]) -> Non
     assert Path(os.path.dirname(str(found.path))) == folder / "out"
     again = lnsim.load(str(found.path))
     assert {key: array.tobytes() for key, array in again.stored.items()} == expected
+
+
+HUGE = [
+    ("spaces", 100, "no norm-like names at all"),
+    ("a metadata text", 100, "no norm-like names at all"),
+    ("a metadata text with an emoji", 25, "at most 16777216 are read"),
+    ("a metadata text of escapes", 25, "more than 16777216 bytes"),
+    ("an unknown key with empty objects", 100, "more than 1048576 bytes"),
+    ("lists one in the other", 100, "nested too deeply"),
+    ("tensors", 100, "what it lists takes more than"),
+    ("one tensor's name", 25, "at most 1048576 are read"),
+    ("one tensor's shape", 25, "more than 1048576 bytes"),
+    ("spaces", 101, "a length of at most 100000000 bytes was expected"),
+]
+MAX_PEAK = 256 * 1024 * 1024
+
+
+def in_a_process(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
+    """Run a script of the tests by itself; what it printed as JSON."""
+    tests = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, str(tests / script), *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}", **environment},
+        check=True,
+    )
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(("kind", "megabytes", "says"), HUGE)
+def test_a_huge_header_costs_less_than_256_mb_whatever_is_in_it(
+    kind: str, megabytes: int, says: str, tmp_path: Path
+) -> None:
+    found = in_a_process("attack_memory.py", "header", kind, str(megabytes), str(tmp_path))
+    assert says in found["said"]
+    assert found["peak"] < MAX_PEAK
+    assert (tmp_path / "model.safetensors").stat().st_size > megabytes * 990_000
+
+
+BOMBS = {
+    "the listing": r"/api/models/a/b\?",
+    "all headers": r"safetensors-metadata",
+    "config.json": r"config\.json",
+    "the index": r"index\.json",
+}
+
+
+@pytest.mark.parametrize("pattern", BOMBS.values(), ids=BOMBS)
+def test_ten_gigabytes_of_zeros_in_a_gzip_of_ten_megabytes_cost_less_than_256_mb(pattern: str, tmp_path: Path) -> None:
+    files = checkpoint_files(TENSORS, LLAMA_CONFIG, 4)
+    listing = json.dumps({"sha": "a" * 40, "siblings": [{"rfilename": name} for name in files]}).encode()
+    gzipped = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+
+    def script(path: str, span: str | None) -> Answer:
+        if re.search(pattern, path):
+            return Answer(200, gzipped, zeros_as_gzip(10 * 2**30))
+        if path.startswith("/api/"):
+            return file_answer(listing) if "safetensors-metadata" not in path else Answer(404, {"Content-Length": "0"})
+        return file_answer(files[path.rpartition("/")[2]], span)
+
+    with ScriptedServer(script) as server:
+        found = in_a_process("attack_memory.py", "hub", HF_ENDPOINT=server.url, HF_HOME=str(tmp_path))
+    assert re.search("bytes were expected, the answer is longer|7 vectors", found["said"])
+    assert found["peak"] < MAX_PEAK
+    assert any(re.search(pattern, path) for path, _ in server.asked)
+
+
+SPECIAL = {
+    "NaN": (float("nan"), "holds a value that is not finite"),
+    "infinity": (float("inf"), "holds a value that is not finite"),
+    "zeros": (0.0, "is all zeros"),
+    "one number": (1.5, "is constant"),
+    "the smallest number": (1e-45, "is constant"),
+    "the largest number": (3e38, "holds a value that is not finite or beyond"),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("value", "reason"), SPECIAL.values(), ids=SPECIAL)
+def test_a_metric_of_special_weights_is_undefined_with_a_reason_or_a_plain_number(
+    metric: str, value: float, reason: str
+) -> None:
+    rng = np.random.default_rng(0)
+    good = rng.normal(1, 0.2, (3, 16)).astype(np.float32)
+    bad = good.copy()
+    bad[1] = value
+    matrix = lnsim.pairwise(bad, good, metric)
+    assert np.isfinite(matrix[[0, 2]]).all()
+    reasons = undefined_reasons(bad, good, metric)
+    if np.isfinite(matrix[1]).all():
+        assert reasons == ()
+    else:
+        assert np.isnan(matrix[1]).all()
+        assert reasons
+        assert all(re.match(rf"Row 1 of a ({reason}|is constant|has a mean)", text) for text in reasons), reasons
+
+
+CHECKPOINT = Path(lnsim.__file__).parent / "checkpoint"
+SOURCES = [*CHECKPOINT.glob("famil*.py"), CHECKPOINT / "layer_kinds.py", CHECKPOINT / "tower_config.py"]
+KEYS = sorted({key for path in SOURCES for key in re.findall(r'"([a-z_]{5,})"', path.read_text("utf-8"))})
+"""Words among which is every key of a config that is looked at."""
+
+ABSURD = [
+    *(10**9, -1, 1.5, 10**30, "x\x1b[31m", True, None, [], {}, [None], [[1]], ["a"] * 20, [{}] * 3, [-1], [10**30]),
+    {"model_type": []},
+    {"num_hidden_layers": -1},
+]
+
+
+@pytest.mark.parametrize("model_type", known_model_types())
+def test_no_config_makes_anything_but_roles_or_a_role_error(model_type: str) -> None:
+    rng = random.Random(model_type)
+    for _ in range(12):
+        config: dict[str, Any] = {"model_type": model_type, "num_hidden_layers": 3}
+        config |= {key: rng.choice(ABSURD) for key in rng.sample(KEYS, rng.choice((1, 3, len(KEYS))))}
+        with suppress(RoleError):
+            assert map_roles({name: array.shape for name, array in TENSORS.items()}, config, where="a/b").tensors

@@ -116,8 +116,11 @@ class HeaderText:
         """
         self._skip_space()
         match = _PLAIN.match(self._data, self._here, self._stop)
-        is_ascii = match is not None and _ASCII.fullmatch(self._data, *match.span(1))
-        return self._string(self._stop if is_ascii else MAX_TEXT_BYTES)
+        is_long = match is not None and match.end() - match.start() > MAX_TEXT_BYTES
+        if match is not None and is_long and _ASCII.fullmatch(self._data, *match.span(1)):
+            self._here = match.end()
+            return str(self._view[slice(*match.span(1))], "ascii")
+        return self._string(MAX_TEXT_BYTES)
 
     def value(self, limit: int = MAX_ENTRY_BYTES) -> Any:
         """The value that begins here, objects as ``JsonObject``.
