@@ -36,6 +36,9 @@ __all__ = ["PAGE_MIME", "THUMBNAIL_MIME", "Page"]
 PAGE_MIME = "application/vnd.lnsim.page+json"
 """Output that carries the answer, the source and the models of a page."""
 
+_NO_VECTORS = "published numbers alone"
+"""Source of a table that was made without any vectors."""
+
 THUMBNAIL_MIME = "application/vnd.lnsim.thumbnail+json"
 """Output that carries the small picture of a page's entry in the index."""
 
@@ -171,7 +174,14 @@ class Page:
         _show({"text/markdown": markup.typographic(text), "text/plain": text})
 
     def figure(
-        self, drawn: Axes | Figure, name: str, claim: str, caption: str, alt: str, headline: bool = False
+        self,
+        drawn: Axes | Figure,
+        name: str,
+        claim: str,
+        caption: str,
+        alt: str,
+        headline: bool = False,
+        of_vectors: bool = True,
     ) -> None:
         """Save a figure as PNG and SVG, then show it with its caption.
 
@@ -182,12 +192,15 @@ class Page:
             caption: what is drawn.
             alt: what is seen, with the numbers, for a reader who does not see it.
             headline: True for the one figure that stands at the top of the index.
+            of_vectors: False where nothing in it comes from the page's vectors, so that it is no replica's.
         """
         whole = _figure_of(drawn)
-        self._stamp(whole)
+        label = f"Figure {self._count('figure', name)}."
+        if of_vectors:
+            self._stamp(whole)
+            label, alt = self._marked(label), self._marked(alt)
         svg = save_figure(whole, self._folder("figures"), f"{self.number}_{name}", self._description())
-        label = self._marked(f"Figure {self._count('figure', name)}.")
-        html = markup.figure(svg, self._marked(alt), label, claim, caption)
+        html = markup.figure(svg, alt, label, claim, caption)
         _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
         _close(whole)
 
@@ -220,6 +233,7 @@ class Page:
         transpose: bool = False,
         headline: bool = False,
         kinds: str = "group",
+        of_vectors: bool = True,
     ) -> None:
         """Write a DataFrame as CSV, then show it as a table.
 
@@ -235,12 +249,14 @@ class Page:
             transpose: True to set attributes downwards, for few rows with many columns.
             headline: True for the one table that stands on the index too, with all its rows in sight.
             kinds: column by whose values readers may filter the rows.
+            of_vectors: False where nothing in it comes from the page's vectors; the CSV then says so.
         """
-        path = save_table(self._signed(frame), self._folder("data/tables"), f"{self.number}_{name}")
+        signed = self._signed(frame) if of_vectors else frame.assign(source=_NO_VECTORS)
+        path = save_table(signed, self._folder("data/tables"), f"{self.number}_{name}")
         if shown is not None:
             caption = f"{caption} In full: `data/tables/{self.study.name}/{path.name}`".strip()
         number = self._count("table", name)
-        label = self._marked(f"Table {number}.")
+        label = self._marked(f"Table {number}.") if of_vectors else f"Table {number}."
         whole = frame if shown is None else shown
         html = table_markup(
             whole,

@@ -18,6 +18,7 @@ from lnsim.render.plots.baseline import (
     null_band,
 )
 from lnsim.render.plots.change import change_by_layer, change_thumbnail
+from lnsim.render.plots.claims import claims_thumbnail, printed_against_possible, rounding_alone, verdict_bars
 from lnsim.render.plots.comparison import (
     comparison_thumbnail,
     cosine_against_means,
@@ -60,6 +61,7 @@ __all__ = [
     "change_by_layer",
     "change_thumbnail",
     "channel_bars",
+    "claims_thumbnail",
     "comparison_thumbnail",
     "component_panels",
     "correlation_maps",
@@ -89,11 +91,14 @@ __all__ = [
     "null_of_mean_r",
     "pair_curves",
     "pairs_against_null",
+    "printed_against_possible",
     "projection_thumbnail",
     "ridges",
+    "rounding_alone",
     "rounding_by_layer",
     "scores_by_group",
     "stack_maps",
     "statistics_panels",
     "style",
+    "verdict_bars",
 ]
