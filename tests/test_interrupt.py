@@ -25,9 +25,6 @@ MOST_SECONDS = 2.0
 SILENCE = {"seconds": "30"}
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and they pass that on.
 START = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from lnsim.cli import main; main()"
-WAITS_FOR_CONFIG = pytest.mark.xfail(
-    strict=True, raises=subprocess.TimeoutExpired, reason="the pool that reads the config is waited for"
-)
 SAID = "lnsim: interrupted. What was not finished was not written.\n"
 
 
@@ -83,7 +80,7 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
     ("place", "kind"),
     [
         (LISTING, "silent"),
-        pytest.param(CONFIG_FILE, "silent", marks=WAITS_FOR_CONFIG),
+        (CONFIG_FILE, "silent"),
         (HEADERS, "stall"),
         (ADDRESS, "silent"),
         (BYTES, "stall"),
@@ -134,7 +131,6 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> No
 
 
 @shows("Ctrl-C", "during lnsim inspect", "exits within 2 s with code 130 and one line; no file is left")
-@WAITS_FOR_CONFIG
 def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     fault = Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE)
