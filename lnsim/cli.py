@@ -6,7 +6,6 @@ traceback. Exit codes: 0 done, 1 a clear error, 2 wrong usage, 130 interrupted.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -21,6 +20,7 @@ from typer.core import TyperGroup
 
 from lnsim.checkpoint.source import Progress
 from lnsim.errors import LnsimError
+from lnsim.text import json_text, printable
 
 __all__ = ["app", "main"]
 
@@ -31,14 +31,13 @@ _INTERRUPTED = 130
 
 
 class _Commands(TyperGroup):
-    """The commands; Ctrl-C ends each of them with one line. Versions of typer differ in what they make of it."""
+    """The commands; Ctrl-C ends each of them with one exit code, whatever the version of typer makes of it."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            typer.echo("lnsim: interrupted. What was not finished was not written.", err=True)
             raise typer.Exit(_INTERRUPTED) from None
 
 
@@ -134,6 +133,8 @@ def main() -> None:
     """Run the command line."""
     try:
         app()
+    except KeyboardInterrupt:
+        _leave_at_once(_INTERRUPTED)
     except SystemExit as end:
         if isinstance(end.code, int) and end.code:
             _leave_at_once(end.code)
@@ -147,6 +148,8 @@ def _leave_at_once(code: int) -> None:
     server that does not answer). None has anything left to save: only this thread writes files, and it has cleaned up.
     """
     with suppress(OSError):  # whoever read our output may be gone
+        if code == _INTERRUPTED:
+            typer.echo("lnsim: interrupted. What was not finished was not written.", err=True)
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
@@ -167,14 +170,24 @@ def _complain(error: LnsimError, debug: bool) -> None:
     typer.echo(f"lnsim: {' '.join(str(error).split())}", err=True)
 
 
+class _Harmless(logging.Formatter):
+    """Log lines and tracebacks without what would steer the terminal: they may quote a server or a file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), keep="\n")
+
+
 def _set_up_logging(debug: bool) -> None:
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        if type(handler.formatter) is logging.Formatter:
+            handler.setFormatter(_Harmless("%(message)s"))
     if debug:
         logging.getLogger("lnsim").setLevel(logging.DEBUG)
 
 
 def _as_json(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False)
+    return json_text(content)
 
 
 @contextmanager
