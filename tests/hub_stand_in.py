@@ -117,6 +117,7 @@ class HubStandIn:
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
         self.changes: list[Change] = []
+        self.also: list[tuple[str, Mapping[str, str]]] = []  # headers of every answer to a path that matches
         self._requests: list[Request] = []
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -346,8 +347,10 @@ class _Handler(BaseHTTPRequestHandler):
             change.action()
         self.sent_status = status
         self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
+        also = [told for pattern, told in self.stand_in.also if re.search(pattern, self.path)]
+        for told in (headers or {}, *also):
+            for name, value in told.items():
+                self.send_header(name, value)
         self.send_header("Content-Length", str(len(body) if length is None else length))
         self.end_headers()
         self.deliver(body)

@@ -17,7 +17,7 @@ from lnsim.paths import vectors_dir
 
 __all__ = ["extract_many"]
 
-_REQUESTS_A_MODEL = 4
+_REQUESTS_A_MODEL = 2
 """A checkpoint is begun for every so many requests in flight: more would be no faster, and hold more in memory."""
 
 

@@ -31,7 +31,7 @@ __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 A = TypeVar("A")
 
 _CHEAP = 4 * 1024
-_DEAR = 64 * 1024
+_DEAR = 16 * 1024
 """Bytes that it may cost to check a header, in each shard, and in one of a checkpoint."""
 
 

@@ -83,6 +83,9 @@ class Answer:
             yield chunk
         if self._response.length:
             raise WireError(f"the body ended {self._response.length} bytes early")
+        if self._exchange.overdue or (self._response.length is None and not self._exchange.received):
+            # An end in the middle of the headers looks like their end, and then like an empty body of no length.
+            raise WireError("the server hung up before the body")
         self._response.close()
 
 

@@ -1,0 +1,169 @@
+"""Sockets: proxies and certificates from the environment, with a real proxy and a real TLS server on this machine."""
+
+from __future__ import annotations
+
+import http.server
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from hub_stand_in import HubStandIn
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
+
+import lnsim
+from lnsim.checkpoint.hub import dialling
+from lnsim.checkpoint.hub.client import Settings, client_for
+from lnsim.checkpoint.hub.dialling import Origin, UnusableAddressError, dial, origin_of
+from lnsim.checkpoint.hub.wire import UnreachableError, WireError
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    yield
+    dialling._tls.cache_clear()
+
+
+@contextmanager
+def serving(handler: type[http.server.BaseHTTPRequestHandler], context: ssl.SSLContext | None = None) -> Iterator[int]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Plain(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None: ...
+
+    def do_GET(self) -> None:
+        body = b"by TLS"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def recording_proxy(seen: list[tuple[str, str, str | None]], status: int = 200) -> type[Plain]:
+    """A proxy for http that answers by itself, and refuses or grants tunnels that lead nowhere."""
+
+    class Proxy(Plain):
+        def do_GET(self) -> None:
+            seen.append((self.command, self.path, self.headers.get("Proxy-Authorization")))
+            super().do_GET()
+
+        def do_CONNECT(self) -> None:
+            seen.append((self.command, self.path, self.headers.get("Proxy-Authorization")))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    return Proxy
+
+
+def get(url: str) -> bytes:
+    with client_for(Settings()).wire.get(url, {}) as answer:
+        return b"".join(answer.chunks())
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://huggingface.co/a", Origin("https", "huggingface.co", 443)),
+        ("http://user:secret@127.0.0.1:81/a", Origin("http", "127.0.0.1", 81)),
+        ("http://[::1]/a", Origin("http", "::1", 80)),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(url: str, origin: Origin) -> None:
+    assert origin_of(url) == origin
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://a/b", "file:///etc/passwd", "http://", "//a/b", "http://a:99999/", "http://[a/"]
+)
+def test_any_other_address_is_refused(url: str) -> None:
+    with pytest.raises(UnusableAddressError):
+        origin_of(url)
+
+
+def test_the_proxy_of_the_environment_gets_the_whole_address_and_the_password(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str, str | None]] = []
+    with serving(recording_proxy(seen)) as port:
+        monkeypatch.setenv("HTTP_PROXY", f"http://me:p%40ss@127.0.0.1:{port}")
+        monkeypatch.setenv("http_proxy", f"http://me:p%40ss@127.0.0.1:{port}")
+        assert get("http://models.example/a?b=c") == b"by TLS"
+    assert seen == [("GET", "http://models.example/a?b=c", "Basic bWU6cEBzcw==")]
+
+
+def test_no_proxy_is_honoured(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    assert lnsim.extract("a/b").n_vectors == 7
+
+
+def test_https_goes_through_a_tunnel_which_the_proxy_may_refuse(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str, str | None]] = []
+    with serving(recording_proxy(seen, 403)) as port:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(UnreachableError, match="the proxy answered 403"):
+            get("https://models.example/a")
+    assert seen == [("CONNECT", "models.example:443", None)]
+
+
+def test_a_proxy_of_another_kind_is_an_error_that_says_so(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1080")
+    with pytest.raises(UnusableAddressError, match="a proxy of scheme 'socks5'; only http is spoken"):
+        dial(Origin("http", "models.example", 80), connect_timeout=1, read_timeout=1)
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def tls(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+def test_https_is_read_where_the_environment_names_the_certificates(
+    make_hub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, authority: trustme.CA
+) -> None:
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with serving(Plain, tls(authority)) as port:
+        assert get(f"https://127.0.0.1:{port}/a") == b"by TLS"
+
+
+def test_a_certificate_of_somebody_else_is_refused(make_hub: Callable[..., Any], authority: trustme.CA) -> None:
+    with serving(Plain, tls(authority)) as port, pytest.raises(WireError, match="certificate verify failed"):
+        get(f"https://127.0.0.1:{port}/a")
+
+
+def test_a_certificate_of_another_host_is_refused(
+    make_hub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, authority: trustme.CA
+) -> None:
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with serving(Plain, tls(authority, "other.example")) as port, pytest.raises(WireError, match="IP address mismatch"):
+        get(f"https://127.0.0.1:{port}/a")
