@@ -31,17 +31,17 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(_escaped(c) if unicodedata.category(c) in _STEERING and c not in keep else c for c in text)
 
 
-def json_text(content: Any) -> str:
-    r"""Content as JSON on one line; it reads back the same, and steers no terminal.
+def json_text(content: Any, **form: Any) -> str:
+    r"""Content as JSON that reads back the same, and steers no terminal; `form` as for ``json.dumps``.
 
     >>> json_text({"name": "\u202eé"})
     '{"name": "\\u202eé"}'
     """
-    text = json.dumps(content, ensure_ascii=False)
+    text = json.dumps(content, ensure_ascii=False, **form)
     if text.isprintable():
         return text
-    # Outside its strings this JSON is plain ASCII, so what is escaped stands inside one.
-    return "".join(json.dumps(c)[1:-1] if unicodedata.category(c) in _STEERING else c for c in text)
+    # Outside its strings JSON is ASCII, and in them it has escaped line breaks; what else steers stands in a string.
+    return "".join(json.dumps(c)[1:-1] if unicodedata.category(c) in _STEERING and c != "\n" else c for c in text)
 
 
 def _escaped(character: str) -> str:

@@ -6,7 +6,6 @@ differs from run to run (times, a random cell id) is taken out, so that the same
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -17,6 +16,7 @@ from typing import Any
 from lnsim.render.notebooks import Notebook, read_cells
 from lnsim.render.record import Outcome
 from lnsim.render.saving import write_whole
+from lnsim.text import json_text
 
 __all__ = ["execute"]
 
@@ -136,7 +136,7 @@ def _settle(part: Path, output: Path) -> None:
             cell["metadata"].pop(name, None)
         if _INJECTED in cell["metadata"].get("tags", ()):
             cell["id"] = _INJECTED
-    write_whole(output, (json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode("utf-8"))
+    write_whole(output, (json_text(content, indent=1, sort_keys=True) + "\n").encode("utf-8"))
     part.unlink()
 
 

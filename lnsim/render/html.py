@@ -21,6 +21,7 @@ from lnsim.errors import NotebookError
 from lnsim.render import markup
 from lnsim.render.prose import clean_html, code_html, prose_html, slug
 from lnsim.render.saving import write_whole
+from lnsim.text import printable
 
 __all__ = ["TEMPLATES", "Report", "Turn", "asset", "read_report", "write_report"]
 
@@ -106,7 +107,7 @@ def write_report(report: Report, path: Path, before: Turn | None = None, after: 
     contents = _mark_sections(report.notebook)
     resources = {"lnsim": _context(report, contents, before, after)}
     body, _ = _exporter().from_notebook_node(report.notebook, resources=resources)
-    return write_whole(path, body.encode("utf-8"))
+    return write_whole(path, printable(body, keep="\n\t").encode("utf-8"))
 
 
 @cache

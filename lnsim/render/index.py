@@ -16,6 +16,7 @@ from lnsim.render.html import REPLICA_BANNER, TEMPLATES, Report, asset
 from lnsim.render.record import StudyRun
 from lnsim.render.saving import write_whole
 from lnsim.study.catalog import Study
+from lnsim.text import printable
 
 __all__ = ["Entry", "StudySection", "study_section", "write_index"]
 
@@ -95,7 +96,7 @@ def write_index(sections: Sequence[StudySection], runs: Sequence[StudyRun], path
         studies=sections,
         provenance=markup.provenance(_foot(sections, runs)),
     )
-    return write_whole(path, (html.strip() + "\n").encode("utf-8"))
+    return write_whole(path, (printable(html.strip(), keep="\n\t") + "\n").encode("utf-8"))
 
 
 def _links(sections: Sequence[StudySection], pairs: str) -> list[tuple[str, str]]:

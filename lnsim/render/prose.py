@@ -104,6 +104,10 @@ class _Prose(IPythonRenderer):  # type: ignore[misc, unused-ignore]
         """Plain text, with typographic apostrophes and minus signs."""
         return str(super().text(typographic(text)))
 
+    def image(self, text: str, url: str, title: str | None = None) -> str:
+        """Only a picture that is in the text itself; any other would be fetched from elsewhere when the page opens."""
+        return str(super().image(text, url, title)) if _PICTURE.fullmatch(url) else html.escape(text)
+
     def block_math(self, body: str) -> str:
         """A display formula in the box in which it scrolls when it is wider than the page."""
         return f'<div class="eq" role="group" aria-label="Formula" tabindex="0">{_mathml(body, "block")}</div>'

@@ -13,6 +13,7 @@ from typing import Any
 
 from lnsim.errors import NotebookError
 from lnsim.render.saving import write_whole
+from lnsim.text import json_text
 
 __all__ = ["Outcome", "StudyRun", "load_run", "save_run"]
 
@@ -98,7 +99,7 @@ def save_run(path: Path, run: StudyRun) -> Path:
     content = asdict(run)
     del content["outcomes"]
     content["notebooks"] = _plain(run)
-    return write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode("utf-8"))
+    return write_whole(path, (json_text(content, indent=1) + "\n").encode("utf-8"))
 
 
 def load_run(path: Path) -> StudyRun | None:

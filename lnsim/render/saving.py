@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
+from lnsim.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["figure_bytes", "save_animation", "save_figure", "save_table", "write_whole"]
 
 _NAME = re.compile(r"\d\d_[a-z0-9_]+")
+_TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
 _DPI = 200
 _GIF_DPI = 90
 _NO_LAYOUT: dict[Any, Any] = {"figure.constrained_layout.use": False}
@@ -44,7 +46,8 @@ def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
 
     from lnsim.render.plots.style import style
 
-    metadata: dict[str, str | None] = {"Description": description} if description else {}
+    metadata: dict[str, str | None] = {"Description": printable(description)} if description else {}
+    _make_plain(figure)
     metadata |= {"Date": None} if kind == "svg" else {"Software": None}
     buffer = io.BytesIO()
     # Fonts are chosen when a figure is drawn, that is here.
@@ -108,8 +111,20 @@ def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:
     _check(name)
     # The shortest text that reads back as the same float64, and line ends that do not depend on the system.
     numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
-    text = frame.to_csv(lineterminator="\n", index=not numbered)
+    text = printable(frame.to_csv(lineterminator="\n", index=not numbered), keep="\n\t")
     return write_whole(folder / f"{name}.csv", text.encode("utf-8"))
+
+
+def _make_plain(figure: Figure) -> None:
+    """Names are drawn as they are: no formula is looked for between two dollar signs, and no control is left."""
+    from matplotlib.text import Text
+
+    for drawn in figure.findobj(Text):
+        words = drawn.get_text() if isinstance(drawn, Text) else ""
+        if isinstance(drawn, Text) and not words.startswith(_TICK):
+            drawn.set_parse_math(False)
+            if not words.isprintable():
+                drawn.set_text(printable(words, keep="\n"))
 
 
 def _lay_out(figure: Figure) -> None:
