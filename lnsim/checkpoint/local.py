@@ -163,12 +163,14 @@ def _read_header(path: Path, *, where: str) -> Header:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """A file descriptor: no read-ahead buffer, so no byte is read that was not asked for."""
+    """A file descriptor without read-ahead, neither ours nor the system's: no page is read that was not asked for."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError as error:
         raise SourceError(f"Opening {path.name}: {error.strerror}.") from error
     try:
+        if hasattr(os, "posix_fadvise"):  # not on macOS and Windows
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
         yield descriptor
     finally:
         os.close(descriptor)
