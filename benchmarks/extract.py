@@ -57,7 +57,7 @@ class Server(hub_stand_in.HubStandIn):
 
 
 def serve(latency: float, offers_one_call: bool, pipe: multiprocessing.connection.Connection) -> None:
-    """Serve until the parent ends; any message is answered with the connections opened to each origin since the last."""
+    """Serve until the parent ends; a message is answered with the connections to each origin since the last."""
     with Server(latency=latency, offers_one_call=offers_one_call) as hub:
         hub.fill()
         pipe.send(hub.endpoint)

@@ -17,8 +17,10 @@ from lnsim.paths import vectors_dir
 
 __all__ = ["extract_many"]
 
-_REQUESTS_A_MODEL = 2
+_REQUESTS_A_MODEL = 4
 """A checkpoint is begun for every so many requests in flight: more would be no faster, and hold more in memory."""
+
+_MOST = 6
 
 
 def extract_many(
@@ -49,7 +51,7 @@ def extract_many(
         return
     total = _Total(progress)
     done: dict[int, NormVectors | LnsimError] = {}
-    at_once = max(2, in_flight // _REQUESTS_A_MODEL)
+    at_once = min(max(2, in_flight // _REQUESTS_A_MODEL), _MOST)
     pool = ThreadPoolExecutor(at_once, thread_name_prefix="lnsim-model")
     try:
         numbers: dict[Future[Extracted], int] = {
