@@ -13,7 +13,15 @@ from lnsim.checkpoint.local import LocalCheckpoint
 from lnsim.checkpoint.ranges import tensor_range
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, locate, no_progress
-from lnsim.checkpoint.store import Provenance, StoredTensor, extract_name, read_provenance, read_sources, write_extract
+from lnsim.checkpoint.store import (
+    Provenance,
+    StoredTensor,
+    extract_name,
+    json_texts,
+    read_provenance,
+    read_sources,
+    write_extract,
+)
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors, TensorSource
 from lnsim.errors import RoleError
 
@@ -210,7 +218,7 @@ def _roles_read(opened: Checkpoint) -> list[str] | None:
     for header in opened.headers.values():
         provenance = read_provenance(header)
         if provenance is not None and _ROLES_KEY in provenance.extra:
-            return list(json.loads(provenance.extra[_ROLES_KEY]))
+            return json_texts(header.metadata, _ROLES_KEY)
     return None
 
 

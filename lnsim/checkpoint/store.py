@@ -23,7 +23,16 @@ from lnsim.checkpoint.ranges import tensor_range
 from lnsim.checkpoint.vectors import TensorSource
 from lnsim.errors import HeaderError, StoreError
 
-__all__ = ["FORMAT", "Provenance", "StoredTensor", "extract_name", "read_provenance", "read_sources", "write_extract"]
+__all__ = [
+    "FORMAT",
+    "Provenance",
+    "StoredTensor",
+    "extract_name",
+    "json_texts",
+    "read_provenance",
+    "read_sources",
+    "write_extract",
+]
 
 FORMAT = "lnsim-extract-1"
 """Value of the metadata key ``format`` that marks an extract."""
@@ -254,11 +263,27 @@ def _check(path: Path, tensors: Sequence[StoredTensor]) -> None:
             raise StoreError(f"Checking what was written: tensor {tensor.name!r:.120} did not read back the same.")
 
 
+def json_texts(metadata: Mapping[str, str], key: str) -> list[str]:
+    """A list of texts in an extract's metadata.
+
+    Raises:
+        StoreError: when it is none.
+    """
+    value = _json(metadata.get(key, "[]"), key)
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise StoreError(f"Reading an extract: its metadata '{key}' should be a JSON list of texts.")
+    return value
+
+
 def _json_object(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
-    try:
-        value = json.loads(metadata.get(key, "{}"))
-    except (ValueError, RecursionError) as error:
-        raise StoreError(f"Reading an extract: its metadata '{key}' should be JSON ({error}).") from None
+    value = _json(metadata.get(key, "{}"), key)
     if not isinstance(value, dict):
         raise StoreError(f"Reading an extract: its metadata '{key}' should be a JSON object.")
     return value
+
+
+def _json(text: str, key: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"Reading an extract: its metadata '{key}' should be JSON ({error}).") from None

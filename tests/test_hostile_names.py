@@ -1,0 +1,394 @@
+"""Names that are made to hurt: they show as text on every page, in every file, on the terminal and in logs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import unicodedata
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from hub_stand_in import Fault, HubStandIn
+from render_notebooks import PICTURE, answer, code, display, markdown, thumbnail, write
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
+from typer.testing import CliRunner
+
+import lnsim
+from lnsim import LnsimError
+from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.checkpoint.store import FORMAT, extract_name
+from lnsim.cli import app
+from lnsim.errors import NotebookError
+from lnsim.render import markup, origins
+from lnsim.render.html import read_report, write_report
+from lnsim.render.index import study_section, write_index
+from lnsim.render.prose import clean_html, prose_html
+from lnsim.render.record import Outcome, StudyRun, load_run, save_run
+from lnsim.render.saving import figure_bytes, save_table
+from lnsim.render.table import table
+from lnsim.study.catalog import load_study
+from lnsim.text import json_text, printable
+
+HOSTILE = {
+    "script": "<script>alert(1)</script>",
+    "broken quotes": "\"><img src=x onerror=alert(1)><a href='javascript:alert(1)'>",
+    "single quotes": "' onmouseover='alert(1)' x='",
+    "closing tags": "</title></style></script><svg onload=alert(1)>",
+    "a comment": "<!-- x --><![CDATA[<b>]]>-->",
+    "entities": "&lt;script&gt;&#60;b&#62;&amp;",
+    "half a tag": "<img src=x onerror=alert(1)",
+    "templates": "${HOME} {{7*7}} {% raw %} $(id)",
+    "ANSI": "\x1b[31mred\x1b]0;title\x07",
+    "C1 controls": "\x9b31m\x85",
+    "returns": "a\rlnsim: all is well",
+    "NUL": "a\x00b",
+    "right to left": "\u202egnp.\u2066x\u2069",
+    "invisible": "a\u200b\u00ad\ufeffb\U000e0041",
+    "10 kB": "<b>" * 100 + "x" * 9_700,
+}
+LINE_BREAKS = {"line breaks": "a\nlnsim: all is well\n\n\nb", "a line separator": "a\u2028b\u2029c"}
+# In running text these two marks are formatting; they may make a word italic or set it as code, and no more.
+MARKS = {"backticks": "`id` ``x``", "asterisks": "*a* **b**"}
+PLAIN = "plain"
+
+
+class _Structure(HTMLParser):
+    """The elements of a page with their attributes' names, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.text = ""
+        self.values: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
+        self.values += [value or "" for _, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_comment(self, data: str) -> None:
+        self.elements.append(("comment", ()))
+
+
+def parsed(html: str) -> _Structure:
+    found = _Structure()
+    found.feed(html)
+    found.close()
+    return found
+
+
+def is_harmless(text: str, keep: str = "\n") -> bool:
+    """Whether it has no controls, format marks, half surrogates or line separators."""
+    bad = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return not any(unicodedata.category(c) in bad and c not in keep for c in text)
+
+
+def shown(text: str) -> str:
+    """The text as a page shows it."""
+    return markup.typographic(printable(text, keep="\n"))
+
+
+def frame(text: str) -> pd.DataFrame:
+    index = pd.Index([text, "b", "c", "d"], name=text)
+    return pd.DataFrame({text: [1.0, 2.0, 3.0, 4.0], "note": [text, "x", "y", "z"]}, index=index)
+
+
+PIECES: dict[str, Callable[[str], str]] = {
+    "inline": markup.inline,
+    "answer": lambda text: markup.says([(text, [text, text])], text),
+    "picture": lambda text: markup.image(b"<svg/>", text),
+    "figure": lambda text: markup.figure(b"<svg/>", text, text, text, text),
+    "animation": lambda text: markup.animation(b"GIF", text, text, text, text),
+    "columns": lambda text: markup.columns([text], [text]),
+    "provenance": lambda text: markup.provenance([(text, text)]),
+    "table": lambda text: table(frame(text), "cap-1", text, text, text, {}, {text: text}),
+    "table on its side": lambda text: table(frame(text), "cap-1", text, text, text, {}, {}, (), True),
+}
+
+
+@pytest.mark.parametrize("text", (HOSTILE | LINE_BREAKS).values(), ids=HOSTILE | LINE_BREAKS)
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+def test_a_piece_of_a_page_has_the_same_elements_whatever_the_names_are(piece: Callable[[str], str], text: str) -> None:
+    hostile, plain = parsed(piece(text)), parsed(piece(PLAIN))
+    assert hostile.elements == plain.elements
+    assert markup.typographic(text) in hostile.text + " ".join(hostile.values)
+
+
+@pytest.mark.parametrize("text", MARKS.values(), ids=MARKS)
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+def test_marks_make_code_and_italics_at_most(piece: Callable[[str], str], text: str) -> None:
+    hostile, plain = parsed(piece(text)), parsed(piece(PLAIN))
+    assert [one for one in hostile.elements if one not in {("code", ()), ("i", ())}] == plain.elements
+
+
+def report(folder: Path, text: str) -> tuple[str, Any]:
+    """A report with a text at every place where a study, a model or an error may put one."""
+    page = {
+        "finding": text, "compared": text, "control": text, "trust": text, "headline": text.replace("\n", " "),
+        "absent": [text], "missing": {text: text}, "models": {text: {"source": text, "commit": text, "n_vectors": 3}},
+    }  # fmt: skip
+    outputs = [
+        display({"text/html": PIECES["figure"](text), "text/plain": ""}, {"lnsim": {"headline": True}}),
+        display({"text/html": PIECES["table"](text), "text/plain": ""}, {"lnsim": {"headline_table": True}}),
+        display({"text/html": PIECES["provenance"](text), "text/plain": ""}),
+        display({"text/plain": text}),
+        {"output_type": "stream", "name": "stdout", "text": text},
+        {"output_type": "error", "ename": text, "evalue": text, "traceback": [text]},
+        thumbnail(),
+        answer(**page),
+    ]
+    title = " ".join(text.split())
+    path = write(folder / "01_a.ipynb", markdown(f"# {title}"), markdown("## Result"), code(f"x = {text!r}", *outputs))
+    read = read_report(path)
+    return write_report(read, folder / "01_a.html").read_text("utf-8"), read
+
+
+@pytest.mark.parametrize("text", (HOSTILE | LINE_BREAKS).values(), ids=HOSTILE | LINE_BREAKS)
+def test_a_report_and_the_index_have_the_same_elements_whatever_the_names_are(tmp_path: Path, text: str) -> None:
+    pages = {}
+    for name, used in (("hostile", text), ("plain", PLAIN)):
+        html, read = report(tmp_path / name, used)
+        done, failed = Outcome("01", "01_a", used, "done", 1.0), Outcome("02", "02_a", used, "failed", 1.0, used)
+        run = StudyRun(
+            "small_models",
+            "stored",
+            {"01": done, "02": failed},
+            {"03": used, "04": used},
+            commits={used: used},
+            versions={used: used},
+        )
+        section = study_section(load_study("small_models"), run, {"01": read})
+        index = write_index([section], [run], tmp_path / name / "index.html").read_text("utf-8")
+        pages[name] = html, index
+    for hostile, plain in zip(*pages.values(), strict=True):
+        found, expected = parsed(hostile), parsed(plain)
+        assert without_code(found.elements) == without_code(expected.elements)
+        assert is_harmless(hostile, keep="\n\t")
+        assert shown(text)[:200].split("\n")[0] in found.text
+        assert not any(value.startswith(("javascript:", "http:", "//")) for value in found.values)
+
+
+def without_code(elements: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
+    """Without the colours of the code cells, which depend on what stands in them."""
+    return [one for one in elements if one != ("span", ("class",))]
+
+
+PROSE = {
+    "a picture from elsewhere": "![x](https://evil.example/track.png)",
+    "a picture by reference": "![x][y]\n\n[y]: https://evil.example/track.png",
+    "a script link": "[x](javascript:alert(1))",
+    "a data link": "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "an autolink": "<javascript:alert(1)>",
+    "HTML": "<img src=x onerror=alert(1)> <b>x</b>\n\n<script>alert(1)</script>",
+    "HTML in a list": "- <iframe src=//evil.example></iframe>",
+    "HTML in a table": "| a |\n|---|\n| <script>x</script> |",
+    "an attribute in a heading": '## x" onclick="alert(1)',
+}
+
+
+@pytest.mark.parametrize("source", PROSE.values(), ids=PROSE)
+def test_prose_loads_nothing_and_runs_nothing(source: str) -> None:
+    found = parsed(prose_html(source))
+    assert not {tag for tag, _ in found.elements} & {"script", "iframe", "img", "svg", "object", "b", "comment"}
+    assert not [names for _, names in found.elements if any(name.startswith("on") or name == "src" for name in names)]
+    assert not any(value.lower().startswith(("javascript:", "data:", "//")) for value in found.values)
+
+
+@pytest.mark.parametrize("text", [*HOSTILE.values(), *PROSE.values()])
+def test_an_output_of_html_keeps_only_what_is_on_the_list(text: str) -> None:
+    found = parsed(clean_html(f'<div class="x" onclick="{text}" style="{text}">{text}</div><p id="ok">fine</p>'))
+    assert not {tag for tag, _ in found.elements} & {
+        "script",
+        "iframe",
+        "object",
+        "style",
+        "link",
+        "meta",
+        "base",
+        "form",
+    }
+    assert not [n for _, names in found.elements for n in names if n.startswith("on") or n == "style"]
+    assert not any(value.lower().startswith(("javascript:", "http:", "//", "data:text")) for value in found.values)
+    assert "fine" in found.text or "<!--" in text or text.endswith("(1)")
+
+
+@pytest.mark.parametrize("text", (HOSTILE | LINE_BREAKS | MARKS).values(), ids=HOSTILE | LINE_BREAKS | MARKS)
+def test_records_tables_and_errors_read_back_and_steer_nothing(tmp_path: Path, text: str) -> None:
+    run = StudyRun("s", "stored", {"01": Outcome("01", "01_a", text, "failed", 1.0, text)}, {"02": text}, text)
+    path = save_run(tmp_path / "s" / "run.json", run)
+    assert is_harmless(path.read_text("utf-8"))
+    assert load_run(path) == run
+    assert json.loads(json_text({text: [text]})) == {text: [text]}
+    assert is_harmless(save_table(frame(text), tmp_path, "01_t").read_text("utf-8"))
+    assert is_harmless(str(LnsimError(text)), keep="")
+    assert is_harmless(repr(NotebookError(text)), keep="")
+    assert len(str(LnsimError(text))) < 4_100
+
+
+@pytest.mark.parametrize(
+    "text", [*HOSTILE.values(), *LINE_BREAKS.values(), "$x$", "$\\frac{1}{$", "$$", "a $b_c_d$ \\"]
+)
+def test_a_figure_draws_any_name_as_text_in_a_file_that_is_whole(text: str) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(2, 1))
+    ax.set_title(text[:300], parse_math=False)
+    ax.plot([1, 2], label=text[:300])
+    ax.set_yscale("log")
+    svg = figure_bytes(figure, "svg", description=text)
+    plt.close(figure)
+    tree = ElementTree.fromstring(svg)
+    assert not [element for element in tree.iter() if element.tag.endswith(("script", "foreignObject", "image"))]
+    assert is_harmless(svg.decode(), keep="\n\t")
+
+
+TOGETHER = {
+    "all at once": "".join(text for name, text in (HOSTILE | LINE_BREAKS | MARKS).items() if name != "10 kB"),
+    "10 kB": HOSTILE["10 kB"],
+    "surrogates": "\ud800",
+}
+
+
+@pytest.mark.parametrize("text", TOGETHER.values(), ids=TOGETHER)
+def test_the_command_line_prints_names_from_a_repo_as_text(tmp_path: Path, text: str) -> None:
+    tensors = llama_tensors()
+    if text.isascii() or "\ud800" not in text:  # a header with half a surrogate pair is refused
+        tensors[f"{text}.norm.weight"] = np.ones(16, np.float32)
+    for name, config in (("good", LLAMA_CONFIG), ("bad", {"model_type": text, "architectures": [text]})):
+        write_files(tmp_path / name, checkpoint_files(tensors, config))
+    for arguments in (
+        ["inspect", "good"], ["inspect", "good", "--json"], ["inspect", "bad"], ["inspect", "bad", "--json"],
+        ["extract", "good", "--all", "--out", "o"], ["extract", "good", "--all", "--json", "--out", "o"],
+        ["extract", "bad", "--debug"], ["extract", "good", "--role", text or "x"],
+    ):  # fmt: skip
+        paths = [str(tmp_path / word) if word in ("good", "bad", "o") else word for word in arguments]
+        done = CliRunner().invoke(app, paths)
+        assert is_harmless(done.stdout)
+        assert is_harmless(done.stderr)
+        assert done.exception is None or isinstance(done.exception, SystemExit)
+        if "--json" in arguments:
+            assert json.loads(done.stdout)
+        elif done.exit_code == 1:
+            assert done.stderr.splitlines()[-1].startswith("lnsim: ")
+
+
+def test_what_a_server_says_reaches_a_log_as_text_only(
+    hub: HubStandIn, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lnsim.checkpoint.hub import Settings
+
+    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    headers = {
+        "status": "503",
+        "Content-Encoding": "\x1b[31m\x9b",
+        "Retry-After": "\x1b[31m",
+        "X-Error-Message": "\x07",
+    }
+    hub.faults.append(Fault("Signature", "status", headers=headers))
+    hub.faults.append(Fault("config", "status", headers=headers | {"status": "429"}))
+    with caplog.at_level(logging.DEBUG), pytest.raises(LnsimError) as caught:
+        lnsim.extract("a/b")
+    assert is_harmless(str(caught.value), keep="")
+    assert caplog.records
+    assert all(is_harmless(record.getMessage(), keep="") for record in caplog.records)
+
+
+NO_PATHS = [
+    "../../x",
+    "/etc/passwd",
+    "..",
+    ".",
+    "",
+    "a/../../b",
+    "a\\..\\b",
+    "\x00",
+    "~root",
+    "C:\\x",
+    "x" * 5_000,
+    "é\u202e",
+]
+
+
+@pytest.mark.parametrize("name", [*NO_PATHS, *HOSTILE.values(), *LINE_BREAKS.values()])
+def test_the_file_of_an_extract_lies_in_its_folder_whatever_repo_and_commit_are_called(name: str) -> None:
+    rng = random.Random(name)
+    for repo_id, commit in ((name, None), ("a/b", name), (name, name), (name + "/" + name, rng.choice(NO_PATHS))):
+        file = extract_name(repo_id, commit)
+        assert Path(file).name == file
+        assert file.isascii()
+        assert file.isprintable()
+        assert file.endswith(".safetensors")
+        assert not file.startswith(".")
+        assert len(file) < 200
+
+
+def hostile_extract(folder: Path, **metadata: str) -> Path:
+    """What anyone could send round as an extract."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = llama_tensors()
+    content = file_bytes(tensors, {"format": FORMAT, "config": json.dumps(LLAMA_CONFIG), **metadata})
+    (folder / "model.safetensors").write_bytes(content)
+    return folder / "model.safetensors"
+
+
+def source_record(**changes: Any) -> str:
+    entry = {"shard": "s.safetensors", "start": 0, "stop": 4, "sha256": "0", "dtype": "BF16"} | changes
+    return json.dumps({name: entry for name in llama_tensors()})
+
+
+@pytest.mark.parametrize("text", [*NO_PATHS, *HOSTILE.values(), *LINE_BREAKS.values()])
+def test_an_extract_that_lies_about_its_origin_is_copied_into_the_folder_only(tmp_path: Path, text: str) -> None:
+    path = hostile_extract(
+        tmp_path / "in", source=text, repo_id=text, commit=text, revision=text, licence=text, tensors=source_record()
+    )
+    before = {one for one in tmp_path.rglob("*") if one.is_file()}
+    found = extract_and_keep(path, out=tmp_path / "out")
+    new = {one for one in tmp_path.rglob("*") if one.is_file()} - before
+    assert new == {found.path}
+    assert found.path is not None
+    assert found.path.parent == tmp_path / "out"
+    rows = parsed(markup.provenance(origins.model_rows(text, lnsim.load(found.path))))
+    assert {tag for tag, _ in rows.elements} <= {"dl", "div", "dt", "dd", "code", "i"}
+
+
+BAD_RECORDS = {
+    "no JSON": "{",
+    "a list": "[]",
+    "nested without end": '{"a":' * 5_000,
+    "a number for a text": source_record(dtype=1),
+    "a list for a text": source_record(shard=[]),
+    "a text for a number": source_record(start="0"),
+    "true for a number": source_record(stop=True),
+    "an unknown key": source_record(more=1),
+    "other tensors": json.dumps({"\x1b[31m": {}}),
+}
+
+
+@pytest.mark.parametrize("record", BAD_RECORDS.values(), ids=BAD_RECORDS)
+def test_an_extract_whose_record_is_malformed_is_one_error(tmp_path: Path, record: str) -> None:
+    path = hostile_extract(tmp_path, tensors=record)
+    with pytest.raises(LnsimError, match=r"^Reading an extract: ") as caught:
+        lnsim.load(path)
+    assert is_harmless(str(caught.value), keep="")
+
+
+@pytest.mark.parametrize("roles", ["{", "1", '"x"', "[1]", "null", "[" * 5_000])
+def test_an_extract_whose_list_of_roles_is_malformed_is_one_error(tmp_path: Path, roles: str) -> None:
+    path = hostile_extract(tmp_path, tensors=source_record(), roles_read=roles)
+    with pytest.raises(LnsimError, match="roles_read"):
+        lnsim.load(path)
+
+
+def test_pictures_of_the_text_itself_stay() -> None:
+    data = PICTURE.partition('src="')[2].partition('"')[0]
+    assert parsed(prose_html(f"![A line.]({data})")).elements == [("p", ()), ("img", ("src", "alt"))]
