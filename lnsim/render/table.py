@@ -30,6 +30,9 @@ LONG = 14
 _WITHIN = "within"
 """The group of comparisons within one model, which stand beside those of pairs in some tables."""
 
+_PROSE, _LONG_PROSE = 60, 120
+"""Characters of a cell that no longer fits on one line beside others, and of one that needs several."""
+
 _SORTED_FROM = 5
 """A table of fewer rows is read at a glance, so nothing needs to be sorted."""
 
@@ -164,6 +167,12 @@ def _is_text(cells: Sequence[_Cell]) -> bool:
     return not any(cell.text[:1].isdigit() or cell.text[:2].strip("−")[:1].isdigit() for cell in cells)
 
 
+def _text_class(cells: Sequence[_Cell]) -> str:
+    """A column of sentences is broken into lines, and one of long ones is given more room."""
+    longest = max((len(cell.text) for cell in cells), default=0)
+    return "prose wide" if longest > _LONG_PROSE else "prose" if longest > _PROSE else "text"
+
+
 def _kind(shown: pd.DataFrame, place: int) -> str:
     return ' class="text"' if _is_text(shown.iloc[:, place].tolist()) else ""
 
@@ -187,7 +196,8 @@ def _head(shown: pd.DataFrame) -> str:
 
 
 def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[str], sorts: bool) -> str:
-    texts = [_is_text(shown.iloc[:, place].tolist()) for place in range(shown.shape[1])]
+    columns = [shown.iloc[:, place].tolist() for place in range(shown.shape[1])]
+    texts = [_text_class(cells) if _is_text(cells) else "" for cells in columns]
     rows, before = "", None
     for place, (label, cells) in enumerate(zip(shown.index, shown.to_numpy().tolist(), strict=True)):
         # Rows of one name in a row are one block, and the line stands above the block.
@@ -201,8 +211,8 @@ def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[
     return rows
 
 
-def _data(cell: _Cell, text: bool, sorts: bool) -> str:
-    names = " ".join(name for name in ("text" if text else "", cell.group) if name)
+def _data(cell: _Cell, text: str, sorts: bool) -> str:
+    names = " ".join(name for name in (text, cell.group) if name)
     kind = f' class="{names}"' if names else ""
     return f"<td{kind}{_sort_key(cell.number, sorts)}>{cell.html}</td>"
 

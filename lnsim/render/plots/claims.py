@@ -36,6 +36,9 @@ _STYLES: Mapping[str, tuple[str, str, str]] = {
 }
 """Fill, colour of the number in it and hatching of a verdict."""
 
+_NEAREST = 2e-4
+"""Distance of a cosine from one at which the axis ends."""
+
 _LEAST_WITH_NUMBER = 0.035
 """A part of a bar shorter than this share of the axis carries no number: the table has it."""
 
@@ -78,18 +81,23 @@ def printed_against_possible(table: pd.DataFrame, ax: Axes | None = None) -> Axe
         table: columns ``layer_a``, ``layer_b``, ``printed``, ``least``, ``most``, ``stored``.
         ax: where to draw.
     """
-    ax = new_axes(ax, 3.8)
+    ax = new_axes(ax, 4.2)
     places = np.arange(len(table))
-    middle, half = (table.most + table.least) / 2, (table.most - table.least) / 2
-    ax.errorbar(places, middle, yerr=half, fmt="none", ecolor="#b9c0c6", elinewidth=7, label="possible, for any r")
-    ax.plot(places, table.stored, "o", color=RELATED, markersize=6, label="stored by another analysis")
-    ax.plot(places, table.printed, "D", color=INDEPENDENT, markersize=5.5, label="printed")
+    # Cosines near one are told apart on a scale of their distance from it; the axis is labelled with the cosines.
+    ends = [np.maximum(1 - table[name].to_numpy(dtype=float), _NEAREST) for name in ("most", "least")]
+    ax.bar(places, ends[1] - ends[0], bottom=ends[0], width=0.42, color="#b9c0c6", label="possible, for any r")
+    ax.plot(places, 1 - table.stored, "o", color=RELATED, markersize=6, label="stored by another analysis")
+    ax.plot(places, 1 - table.printed, "D", color=INDEPENDENT, markersize=5.5, label="printed")
     names = [str(a) if a == b else f"{a}, {b}" for a, b in zip(table.layer_a, table.layer_b, strict=True)]
     ax.set_xticks(places, labels=names, rotation=55, ha="right", rotation_mode="anchor")
     ax.set_xlabel("Layer, or layers of the two models")
     ax.set_ylabel("Cosine")
-    ax.set_ylim(min(0.0, float(table.stored.min())) - 0.02, 1.04)
-    ax.legend(loc="lower right", fontsize=10.5)
+    ax.set_yscale("log")
+    ax.set_ylim(2.0, _NEAREST)
+    ticks = [0.0, 0.9, 0.99, 0.999]
+    ax.set_yticks([1 - tick for tick in ticks], labels=[f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.legend(loc="lower left", bbox_to_anchor=(0.09, 0.0), fontsize=10.5)
     return ax
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -68,8 +69,15 @@ def cells_of(selection: str, roles: Sequence[str], n_layers: Mapping[str, int]) 
     Raises:
         StudyError: when it cannot be read, or ``*`` names a model of unknown depth.
     """
-    found = [pair for term in selection.split(";") for pair in _term(term.strip(), n_layers)]
-    return [Cell(role, a, b) for role in roles for a, b in dict.fromkeys(found)]
+    return list(_cells(selection, tuple(roles), tuple(n_layers.items())))
+
+
+@lru_cache(maxsize=512)
+def _cells(selection: str, roles: tuple[str, ...], n_layers: tuple[tuple[str, int], ...]) -> tuple[Cell, ...]:
+    """Kept, as the same selections come up again and again, and some have two thousand cells."""
+    depths = dict(n_layers)
+    found = [pair for term in selection.split(";") for pair in _term(term.strip(), depths)]
+    return tuple(Cell(role, a, b) for role in roles for a, b in dict.fromkeys(found))
 
 
 def models_of(selection: str) -> tuple[str, ...]:

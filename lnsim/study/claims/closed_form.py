@@ -79,7 +79,8 @@ def ratio_of_cvs(mean_a: Interval, std_a: Interval, mean_b: Interval, std_b: Int
     """The larger coefficient of variation over the smaller one."""
     a, b = (corners(lambda m, s: s / abs(m), mean, std) for mean, std in ((mean_a, std_a), (mean_b, std_b)))
     ratio = corners(lambda x, y: x / y, a, b)
-    return hull([Interval(max(1.0, ratio.low), max(1.0, ratio.high)), *_flipped(ratio)])
+    parts = [Interval(max(1.0, ratio.low), ratio.high)] if ratio.high >= 1 else []
+    return hull([*parts, *_flipped(ratio)])
 
 
 def third_side(first: Interval, second: Interval) -> Interval:

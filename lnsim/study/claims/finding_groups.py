@@ -29,7 +29,7 @@ __all__ = ["Groups", "best_fits", "printed_groups"]
 Floats = npt.NDArray[np.float64]
 
 _STARTS, _SEED = 8, 0
-_LOWEST_SHARE, _HIGHEST_SHARE = 0.85, 0.9999
+_LOWEST_SHARE, _HIGHEST_SHARE = 0.85, 1 - 1e-4
 """Of a norm deep in a model; lower ones occur only in its first layers."""
 
 
@@ -83,12 +83,13 @@ def cell_side(cell: Cell, side: int) -> Vector:
     return cell.a if side == 0 or cell.b is None else cell.b
 
 
-def best_fits(groups: Groups, bounds: Sequence[float]) -> pd.DataFrame:
+def best_fits(groups: Groups, bounds: Sequence[float], labels: Mapping[str, str]) -> pd.DataFrame:
     """How near to the four printed numbers one can come.
 
     Args:
         groups: what was printed.
         bounds: largest allowed size of r in every pair; after them, with the first bound, one pair at a time is free.
+        labels: what readers see of each model, by key.
 
     Returns:
         One row a case: ``allowed``, ``r`` (the bound, or what the free pair takes), ``miss`` (the largest
@@ -102,7 +103,7 @@ def best_fits(groups: Groups, bounds: Sequence[float]) -> pd.DataFrame:
     for place, name in enumerate(groups.first):
         free = place * len(groups.second)
         miss, r = _fit(groups, np.full(n_pairs, bounds[0]), free)
-        rows.append(_row(groups, f"one free pair: {name} and one of the second group", r, miss))
+        rows.append(_row(groups, f"one free: {labels[name]} and one of the second group", r, miss))
     return pd.DataFrame(rows)
 
 

@@ -42,12 +42,12 @@ def effect_sizes(corpus: Corpus) -> pd.DataFrame:
     )
     whole = _values(corpus, _with_baseline(claim, corpus))
     rows = [
-        _row("pooled std of both sets, ddof 0", first, second, _pooled(first, second, 0)),
-        _row("pooled std of both sets, ddof 1", first, second, _pooled(first, second, 1)),
-        _row("std of the second set alone, ddof 0", first, second, float(np.std(second))),
-        _row("std of the first set alone, ddof 0", first, second, float(np.std(first))),
+        _row("pooled std, ddof 0", first, second, _pooled(first, second, 0)),
+        _row("pooled std, ddof 1", first, second, _pooled(first, second, 1)),
+        _row("std of the second set, ddof 0", first, second, float(np.std(second))),
+        _row("std of the first set, ddof 0", first, second, float(np.std(first))),
         _row(
-            "pooled std, ddof 0, with the layer of the baseline in the first set",
+            "pooled, baseline layer in both sets",
             whole,
             second,
             _pooled(whole, second, 0),

@@ -64,12 +64,23 @@ class Judged:
     measured: Beside | None
     why: str
 
+    @property
+    def by_arithmetic(self) -> bool:
+        """Whether it is reproduced from a definition alone, without any vectors."""
+        return self.verdict == REPRODUCED and self.measured is None
+
+    @property
+    def firmly_contradicted(self) -> bool:
+        """Whether stored outputs, configs, figures or arithmetic contradict it, and not only another claim."""
+        return self.published.outcome == CONTRADICTS and self.published.findings[0].bound.firm
+
 
 def judge(
     corpus: Corpus,
     models: Mapping[str, NormVectors],
     replica: bool,
     control_points: Collection[tuple[str, Vector]] = (),
+    published: Mapping[str, Beside] | None = None,
 ) -> tuple[Judged, ...]:
     """Judge every row, in the order of the file: as many come out as went in.
 
@@ -78,8 +89,10 @@ def judge(
         models: vectors by model key; may be empty.
         replica: whether these vectors are a replica's.
         control_points: the roles and vectors at which the replica was set from published numbers.
+        published: what ``judge_by_the_others`` gave, where it has been asked already.
     """
-    published = judge_by_the_others(corpus)
+    if published is None:
+        published = judge_by_the_others(corpus)
     vectors = Measured(models)
     found = []
     for claim in corpus.claims:

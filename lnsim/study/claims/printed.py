@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from lnsim.study.claims.bounds import Bound
@@ -54,9 +55,13 @@ def read_layer_table(path: Path, source: str) -> tuple[LayerTable, list[Fact]]:
 
 def key_of(metric: str, statistic: str, cells: Iterable[Cell]) -> Key:
     """What two statements must share to be about the same number: direction counts where the measure has one."""
-    listed = list(cells)
-    places = frozenset(_place(cell, metric in _DIRECTED) for cell in listed)
-    return metric, "" if statistic == "each" else statistic, places, frozenset(cell.role for cell in listed)
+    places, roles = _places(tuple(cells), metric in _DIRECTED)
+    return metric, "" if statistic == "each" else statistic, places, roles
+
+
+@lru_cache(maxsize=1024)
+def _places(cells: tuple[Cell, ...], directed: bool) -> tuple[frozenset[tuple[Vector, ...]], frozenset[str]]:
+    return frozenset(_place(cell, directed) for cell in cells), frozenset(cell.role for cell in cells)
 
 
 @dataclass(slots=True)

@@ -27,8 +27,8 @@ def verdict_table(judged: Sequence[Judged]) -> pd.DataFrame:
 
     Returns:
         Indexed by ``claim``; columns ``document``, ``section``, ``statement``, ``printed``, ``verdict``, ``others``
-        (what the other published numbers say), ``other_number`` (theirs), ``measured`` (that of the vectors, or empty)
-        and ``because``: how the other number is known and from where, or why nothing can be tested.
+        (what the other published numbers say), ``other_number`` (theirs), ``measured`` (that of the vectors, or empty),
+        ``because`` (how the other number is known, or why nothing can be tested) and ``sources``, in full.
     """
     rows = [
         {
@@ -42,6 +42,7 @@ def verdict_table(judged: Sequence[Judged]) -> pd.DataFrame:
             "other_number": _numbers(one.claim, one.published),
             "measured": _numbers(one.claim, one.measured) if one.measured else "",
             "because": _because(one),
+            "sources": "; ".join(_sources(one.published)),
         }
         for one in judged
     ]
@@ -99,19 +100,24 @@ def _because(one: Judged) -> str:
     parts = [] if one.verdict != UNTESTED or not one.why else [one.why]
     if one.published.findings:
         decisive = min(one.published.findings, key=lambda finding: finding.bound.known.half)
-        parts.append(_evidence(decisive, len(one.published.findings)))
+        parts.append(_evidence(decisive))
     if one.claim.note and one.claim.note not in parts:
         parts.append(one.claim.note)
     return " ".join(parts)
 
 
-def _evidence(finding: Finding, n: int) -> str:
+def _evidence(finding: Finding) -> str:
     where = f"{finding.where}: " if finding.where else ""
-    sources = "; ".join(finding.bound.sources[:_MOST_SOURCES])
-    more = len(finding.bound.sources) - _MOST_SOURCES
-    also = f" and {more} more" if more > 0 else ""
-    text = f"{where}{finding.bound.how} ({sources}{also})."
+    named = list(
+        dict.fromkeys(source.partition(",")[0].partition("/")[2] or source for source in finding.bound.sources)
+    )
+    more = f" and {len(named) - _MOST_SOURCES} more" if len(named) > _MOST_SOURCES else ""
+    text = f"{where}{finding.bound.how} ({', '.join(named[:_MOST_SOURCES])}{more})."
     return text[0].upper() + text[1:]
+
+
+def _sources(published: Beside) -> list[str]:
+    return list(dict.fromkeys(source for finding in published.findings for source in finding.bound.sources))
 
 
 _MOST_SOURCES = 3
@@ -123,5 +129,5 @@ def _digits(value: float, half: float) -> str:
         return f"{value:.3g}".replace("e+", "e")
     if value == round(value) and abs(value) >= 1:
         return f"{value:,.0f}"
-    decimals = 4 if half <= 0 or not math.isfinite(half) else max(0, math.ceil(-math.log10(half) - 1e-9)) + 1
+    decimals = 4 if half <= 0 or not math.isfinite(half) else max(0, math.ceil(-math.log10(2 * half) - 1e-9)) + 1
     return f"{value:.{min(decimals, 6)}f}".replace("-", "−")

@@ -1,0 +1,32 @@
+"""The published numbers of solar_glm and what they say of one another, judged once for all tests of a process."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from lnsim.study.claims.checks import Beside
+from lnsim.study.claims.corpus import Corpus, read_corpus
+from lnsim.study.claims.judging import judge_by_the_others
+from lnsim.study.claims.rows import Claim
+
+__all__ = ["FOLDER", "by_the_others", "claim", "corpus"]
+
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "claims" / "solar_glm"
+
+
+@cache
+def corpus() -> Corpus:
+    """The corpus."""
+    return read_corpus(FOLDER)
+
+
+@cache
+def by_the_others() -> dict[str, Beside]:
+    """Every claim beside the other published numbers, by name."""
+    return judge_by_the_others(corpus())
+
+
+def claim(name: str) -> Claim:
+    """The row of a name."""
+    return next(one for one in corpus().claims if one.name == name)

@@ -1,0 +1,124 @@
+"""Quantities taken from vectors, and the verdicts that real vectors give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from made_vectors import made
+from published_claims import by_the_others, corpus
+
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.study.claims import judging
+from lnsim.study.claims.cells import Cell, Vector, cells_of
+from lnsim.study.claims.corpus import Corpus
+from lnsim.study.claims.intervals import Interval
+from lnsim.study.claims.measured import Measured
+
+ROLE = "pre_attention"
+
+
+def models(size: int = 64) -> dict[str, NormVectors]:
+    """Every model of the corpus with as many layers as it has, made of few channels."""
+    found = {}
+    for place, (key, n_layers) in enumerate(corpus().n_layers.items()):
+        generator = np.random.default_rng(place)
+        found[key] = made(generator.normal(1.0, 0.2, size=(n_layers, size)), role=ROLE)
+    return found
+
+
+def judge(numbers: Corpus, vectors: dict[str, NormVectors], replica: bool) -> tuple[judging.Judged, ...]:
+    return judging.judge(numbers, vectors, replica, published=by_the_others())
+
+
+def pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Measured, Cell]:
+    lookup = Measured({"a": made([a], role=ROLE), "b": made([b], role=ROLE)})
+    return lookup, Cell(ROLE, Vector("a", 0), Vector("b", 0))
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("cosine", 0.96),
+        ("l2", 2**0.5),
+        ("rel_l2", 2**0.5 / 5),
+        ("mean_abs_diff", 1.0),
+        ("changed_percent", 100.0),
+        ("p99_diff", 0.0),
+        ("cv_ratio", 1.0),
+        ("pearson", -1.0),
+    ],
+)
+def test_a_measure_of_two_vectors(metric: str, expected: float) -> None:
+    lookup, cell = pair([3.0, 4.0], [4.0, 3.0])
+    (found,) = lookup.bounds(metric, cell)
+    assert found.known.middle == pytest.approx(expected)
+    assert found.known.half == 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high"), [("norm", 5, 5), ("mean", 3.5, 3.5), ("std", 0.5, 0.5), ("gamma", 3, 4)]
+)
+def test_a_measure_of_one_vector(metric: str, low: float, high: float) -> None:
+    lookup, cell = pair([3.0, 4.0], [4.0, 3.0])
+    (found,) = lookup.bounds(metric, Cell(ROLE, cell.a))
+    assert (found.known.low, found.known.high) == pytest.approx((low, high))
+
+
+def test_a_layer_beyond_the_last_is_the_block_that_predicts_further_tokens() -> None:
+    vectors = made([[1.0, 2.0]], role=ROLE)
+    further = replace(vectors.roles[ROLE], role=f"mtp/{ROLE}", layers=np.array([1]), scale=np.float32([[5.0, 5.0]]))
+    both = NormVectors("x", None, "llama", "rmsnorm", 2, {ROLE: vectors.roles[ROLE], f"mtp/{ROLE}": further})
+    lookup = Measured({"a": both})
+    assert lookup.bounds("mean", Cell(ROLE, Vector("a", 1)))[0].known.middle == 5.0
+    assert lookup.named("n_layers", "", "a")[0].known.middle == 1
+    assert lookup.missing([Cell(ROLE, Vector("a", 2))]) == ["a 2"]
+
+
+def test_models_of_different_hidden_sizes_and_missing_ones_give_nothing() -> None:
+    lookup, cell = pair([3.0, 4.0], [4.0, 3.0, 1.0])
+    assert lookup.bounds("cosine", cell) == []
+    assert lookup.bounds("cosine", Cell(ROLE, cell.a, Vector("z", 0))) == []
+    assert lookup.missing([Cell(ROLE, cell.a, Vector("z", 0))]) == ["z"]
+
+
+def test_every_row_comes_out_once_with_one_verdict_whatever_the_vectors_are() -> None:
+    for vectors, replica in (({}, False), (models(), False), (models(), True)):
+        judged = judge(corpus(), vectors, replica)
+        assert [one.claim.name for one in judged] == [claim.name for claim in corpus().claims]
+        assert {one.verdict for one in judged} <= set(judging.VERDICTS)
+        assert all(one.why for one in judged if one.verdict == judging.UNTESTED)
+        assert all(one.why.endswith(".") for one in judged if one.why)
+
+
+def test_real_vectors_reproduce_a_number_that_is_theirs_and_differ_from_one_that_is_not() -> None:
+    vectors = models()
+    row = next(
+        one for one in corpus().claims if one.metric == "cosine" and one.statistic == "" and one.roles == (ROLE,)
+    )
+    (cell,) = cells_of(row.members, row.roles, corpus().n_layers)
+    value = Measured(vectors).bounds("cosine", cell)[0].known.middle
+    right = replace(row, allowed=Interval(value - 5e-5, value + 5e-5))
+    wrong = replace(row, allowed=Interval(value + 1e-4, value + 2e-4))
+    for claim, verdict in ((right, judging.REPRODUCED), (wrong, judging.DIFFERS)):
+        others = [claim if one.name == row.name else one for one in corpus().claims]
+        judged = judge(replace(corpus(), claims=tuple(others)), vectors, replica=False)
+        assert next(one for one in judged if one.claim.name == row.name).verdict == verdict
+
+
+def test_a_replica_never_reproduces_what_was_measured() -> None:
+    judged = judge(corpus(), models(), replica=True)
+    reproduced = [one for one in judged if one.verdict == judging.REPRODUCED]
+    assert reproduced
+    assert all(one.by_arithmetic for one in reproduced)
+    assert not [one for one in judged if one.verdict == judging.DIFFERS]
+
+
+def test_a_number_that_needs_a_missing_model_is_not_testable_and_says_which() -> None:
+    some = {key: vectors for key, vectors in models().items() if key != "phi"}
+    judged = {one.claim.name: one for one in judge(corpus(), some, replica=False)}
+    assert judged["001-018"].verdict == judging.UNTESTED
+    assert judged["001-018"].why == "It needs vectors that are not here: phi."
+    assert judged["001-017"].verdict == judging.DIFFERS
