@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 FEW = 2
 """With so few shards, one call for all headers saves no request."""
 
-_MAX_BYTES = 64 * 1024 * 1024
-_MAX_HELD = 256 << 20  # over half a million tensors: several times what the largest models have
+_MAX_BYTES = 40_000_000
+_MAX_HELD = 112 << 20  # over 200,000 tensors; the largest models known have 140,000
 
 _one_at_a_time = threading.Lock()
 """Parsing keeps one processor busy whatever the threads; side by side it would only take more memory."""
