@@ -12,6 +12,7 @@ import lnsim
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.permutation import channel_orders, matched_null, permutation_test, shared_null_std
+from lnsim.measure.similarity import ranks
 from lnsim.paths import find_stored
 
 
@@ -108,3 +109,73 @@ def test_permutations_of_another_size_and_none_at_all_are_refused() -> None:
         matched_null(rows(2), rows(2), channel_orders(32, 5, 0))
     with pytest.raises(ComparisonError, match="Shuffling 64 channels 0 times"):
         permutation_test(rows(2), rows(2), 0)
+
+
+@pytest.mark.parametrize("correlation", ["pearson", "spearman", "winsorised", "trimmed"])
+def test_the_exact_moments_stand_beside_the_simulated_ones(correlation: str) -> None:
+    result = permutation_test(rows(4), rows(4, seed=1), 4000, correlation=correlation)
+    assert result.exact_mean == 0
+    assert result.null_mean == pytest.approx(0, abs=4 * result.exact_std / np.sqrt(4000))
+    assert result.null_std == pytest.approx(result.exact_std, rel=0.05)
+
+
+def test_the_exact_mean_and_spread_are_those_of_all_permutations() -> None:
+    a, b = rows(2, 6), rows(2, 6, seed=1)
+    every = [np.diag(pairwise(a, b[:, list(order)], "pearson")).mean() for order in itertools.permutations(range(6))]
+    result = permutation_test(a, b, 9)
+    assert np.mean(every) == pytest.approx(result.exact_mean, abs=1e-12)
+    assert np.std(every) == pytest.approx(result.exact_std, abs=1e-12)
+
+
+def test_the_maximum_is_the_largest_layer_under_each_permutation() -> None:
+    a, b, orders = rows(5, 300), rows(5, 300, seed=1), channel_orders(300, 9, 0)
+    result = matched_null(a, b, orders, statistic="max")
+    expected = [np.diag(pairwise(a, b[:, orders[:, place]], "pearson")).max() for place in range(9)]
+    assert result.statistic == pytest.approx(np.diag(pairwise(a, b, "pearson")).max())
+    assert result.null_distribution == pytest.approx(expected)
+    assert np.isnan(result.exact_std)
+
+
+def test_the_maximum_is_by_absolute_value_where_two_sided() -> None:
+    a = rows(3)
+    b = np.stack([rows(1, seed=5)[0], -a[1], rows(1, seed=6)[0]])
+    assert permutation_test(a, b, 99, statistic="max", alternative="two-sided").statistic == pytest.approx(1)
+    assert permutation_test(a, b, 99, statistic="max", alternative="two-sided").pvalue == 0.01
+    assert permutation_test(a, b, 99, statistic="max").statistic < 0.5
+
+
+def test_the_maximum_sees_one_shared_layer_that_the_mean_of_many_misses() -> None:
+    a, b = rows(30, 128), rows(30, 128, seed=1)
+    b[7] = a[7] + rows(1, 128, seed=2)
+    assert permutation_test(a, b, 199, statistic="max").pvalue == 1 / 200
+    assert permutation_test(a, b, 199).pvalue > 1 / 200
+
+
+def test_ranks_are_tested_as_pearson_of_ranks() -> None:
+    a, b, orders = rows(3), rows(3, seed=1), channel_orders(64, 50, 0)
+    by_name = matched_null(a, b, orders, correlation="spearman")
+    assert by_name.statistic == pytest.approx(np.diag(pairwise(a, b, "spearman")).mean())
+    assert by_name.null_distribution == pytest.approx(matched_null(ranks(a), ranks(b), orders).null_distribution)
+
+
+def test_one_extreme_channel_makes_pearson_and_no_robust_correlation() -> None:
+    a, b = rows(4, 256), rows(4, 256, seed=1)
+    a[:, 9] += 3
+    b[:, 9] += 3
+    assert permutation_test(a, b, 199).pvalue < 0.01
+    for correlation in ("spearman", "winsorised", "trimmed"):
+        assert abs(permutation_test(a, b, 199, correlation=correlation).statistic) < 0.1
+        assert permutation_test(a, b, 199, correlation=correlation).pvalue > 0.05
+
+
+def test_an_unknown_statistic_or_correlation_is_refused() -> None:
+    with pytest.raises(ComparisonError, match="'median' is no statistic over layers; known are mean and max"):
+        permutation_test(rows(2), rows(2), 9, statistic="median")
+    with pytest.raises(ComparisonError, match="'kendall' is no correlation; known are pearson, spearman"):
+        permutation_test(rows(2), rows(2), 9, correlation="kendall")
+
+
+@pytest.mark.parametrize("statistic", ["mean", "max"])
+def test_p_is_never_0(statistic: str) -> None:
+    a = rows(3)
+    assert permutation_test(a, a, 1, statistic=statistic).pvalue == 0.5

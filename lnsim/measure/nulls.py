@@ -35,12 +35,16 @@ class NullResult:
         pvalue: (1 + hits) / (1 + n), so never 0.
         null_distribution: the statistic of each permutation, shape ``(n_permutations,)``.
         alternative: ``two-sided`` (hits by absolute value) or ``greater``.
+        exact_mean: mean of the statistic over all permutations that there are, in closed form; NaN where none is known.
+        exact_std: its standard deviation likewise; it stands beside ``null_std``, which is simulated.
     """
 
     statistic: float
     pvalue: float
     null_distribution: Floats
     alternative: str
+    exact_mean: float = float("nan")
+    exact_std: float = float("nan")
 
     @property
     def null_mean(self) -> float:

@@ -2,21 +2,40 @@
 
 One permutation of the channels is shared by all layers: layers of one model resemble each other, and must not be
 counted as independent witnesses.
+
+The method is that of "Independence Tests for Language Models" (Zhu, Ahmed, Kuditipudi and Liang, ICML 2025,
+arXiv:2502.12292), whose tests permute hidden units, applied to the channels of the norm weights. The p-value is exact
+under two assumptions. First, training is *equivariant* to a relabelling of the hidden dimensions: had the channels been
+numbered in another order at the start, the same training would have given the same weights in that other order, and no
+order is likelier than another at the start. Second, the two models were *initialised independently* and have shared
+nothing since that tells one channel from another. Then the channels of one model stand beside those of the other in an
+order drawn uniformly from all, the true order is one more permutation among those drawn, and p is at most t with
+probability at most t.
+
+What it cannot see: a copy whose channels were permuted afterwards, with the rest of the network to match, computes the
+same function and escapes this test. What it may take for a shared origin: anything else that ties channels of the same
+number together, such as a design that treats certain channels in a way of their own in both models.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.nulls import NullResult, centred_unit, pvalue
+from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
+from lnsim.measure.permuted_rows import Orders, layer_values
+from lnsim.measure.robust import prepared
 
-__all__ = ["Orders", "channel_orders", "matched_null", "permutation_test", "shared_null_std"]
+__all__ = ["STATISTICS", "Orders", "channel_orders", "matched_null", "permutation_test", "shared_null_std"]
 
-Orders = npt.NDArray[np.unsignedinteger[Any]]
+STATISTICS = ("mean", "max")
+"""What is taken over the layers: the mean of their correlations, or the largest."""
 
 _BATCH = 1_000
 """Permutations turned at a time, so that no second array of all of them is needed."""
@@ -26,9 +45,16 @@ _BLOCK = 64
 
 
 def permutation_test(
-    a: npt.ArrayLike, b: npt.ArrayLike, n_permutations: int = 9999, seed: int = 0, alternative: str = "greater"
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    n_permutations: int = 9999,
+    seed: int = 0,
+    alternative: str = "greater",
+    *,
+    statistic: str = "mean",
+    correlation: str = "pearson",
 ) -> NullResult:
-    """Do two models share a pattern over their channels? The mean Pearson r of matched rows beside its null.
+    """Do two models share a pattern over their channels? The correlation of matched rows beside its null.
 
     Breaks: which channel of `a` stands beside which of `b`, by one permutation of the channels shared by all rows.
     Keeps: every value of every row, and how the rows of one model resemble each other.
@@ -39,19 +65,26 @@ def permutation_test(
         n_permutations: how many, at least 1; the smallest p possible is 1 / (1 + n_permutations).
         seed: of the generator; the same seed gives the same permutations for every pair of this hidden size.
         alternative: ``greater`` (a common pattern makes r positive) or ``two-sided``.
+        statistic: ``mean`` over the rows, or ``max``, which sees a pattern in few rows; with ``two-sided`` it is the
+            largest absolute value.
+        correlation: one of ``robust.CORRELATIONS``: ``pearson``, ``spearman``, ``winsorised`` or ``trimmed``.
 
     Returns:
-        The mean r as ``statistic``, and its value under each permutation, shape ``(n_permutations,)``.
+        The ``statistic``, and its value under each permutation, shape ``(n_permutations,)``. For the mean,
+        ``exact_mean`` and ``exact_std`` are the moments over all permutations that there are.
 
     Raises:
-        ComparisonError: when the shapes differ, or a row is constant, so that its correlation is undefined.
+        ComparisonError: when the shapes differ, a row is constant, so that its correlation is undefined, or there is
+            no permutation.
 
-    A p-value speaks of channels that were assigned at random. Two strangers whose extreme channels coincide for a
-    reason of architecture would get a small p as well.
+    p is (1 + hits) / (1 + n_permutations), so never 0. The top of this module says under which assumptions it is exact
+    (equivariant training, independent initialisation), and that a copy whose channels were permuted escapes it. Source:
+    Zhu, Ahmed, Kuditipudi and Liang, ICML 2025, arXiv:2502.12292.
     """
     rows = np.asarray(a)
     _check_matched(rows, np.asarray(b))
-    return matched_null(rows, b, channel_orders(rows.shape[1], n_permutations, seed), alternative)
+    orders = channel_orders(rows.shape[1], n_permutations, seed)
+    return matched_null(rows, b, orders, alternative, statistic=statistic, correlation=correlation)
 
 
 def channel_orders(hidden_size: int, n_permutations: int, seed: int) -> Orders:
@@ -75,11 +108,16 @@ def channel_orders(hidden_size: int, n_permutations: int, seed: int) -> Orders:
     return orders
 
 
-def matched_null(a: npt.ArrayLike, b: npt.ArrayLike, orders: Orders, alternative: str = "greater") -> NullResult:
+def matched_null(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    orders: Orders,
+    alternative: str = "greater",
+    *,
+    statistic: str = "mean",
+    correlation: str = "pearson",
+) -> NullResult:
     """``permutation_test`` with given permutations, as ``channel_orders`` makes them.
-
-    The sum of all correlations under a permutation is a sum of one entry a row of the matrix ``A^T B`` of channel
-    products, so the rows are multiplied once and not once a permutation.
 
     Raises:
         ComparisonError: as ``permutation_test``, or when the permutations are of another hidden size.
@@ -88,29 +126,57 @@ def matched_null(a: npt.ArrayLike, b: npt.ArrayLike, orders: Orders, alternative
     _check_matched(rows_a, rows_b)
     if len(orders) != rows_a.shape[1]:
         raise ComparisonError(f"Shuffling {rows_a.shape[1]} channels: the permutations given have {len(orders)}.")
-    unit_a, unit_b = centred_unit(rows_a), centred_unit(rows_b)
-    sums = np.zeros(orders.shape[1])
-    for start in range(0, len(orders), _BLOCK):
-        products = unit_a[:, start : start + _BLOCK].T @ unit_b
-        for channel, row in enumerate(products, start):
-            sums += row[orders[channel]]
-    return pvalue(float(np.sum(unit_a * unit_b)) / len(unit_a), sums / len(unit_a), alternative)
+    if statistic not in STATISTICS:
+        raise ComparisonError(f"'{statistic}' is no statistic over layers; known are {' and '.join(STATISTICS)}.")
+    unit_a, unit_b = (centred_unit(prepared(rows, correlation)) for rows in (rows_a, rows_b))
+    return _TESTS[statistic](unit_a, unit_b, orders, alternative)
 
 
 def shared_null_std(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """Exact standard deviation of the null of ``permutation_test``, over all permutations that there are.
 
     With unit rows u and v, it is ``sqrt(sum_ij (u_i u_j)(v_i v_j) / (hidden_size - 1)) / n_layers``: wider than that of
-    independent layers by as much as the layers of each model resemble each other.
+    independent layers by as much as the layers of each model resemble each other. The exact mean is 0. Both follow from
+    Hoeffding (1951), "A combinatorial central limit theorem": a sum of entries, one a row and column of a matrix whose
+    rows and columns sum to 0, has mean 0 and the variance of all squared entries over ``hidden_size - 1``.
 
     Raises:
         ComparisonError: as ``permutation_test``.
     """
     rows_a, rows_b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     _check_matched(rows_a, rows_b)
-    unit_a, unit_b = centred_unit(rows_a), centred_unit(rows_b)
+    return _exact_std(centred_unit(rows_a), centred_unit(rows_b))
+
+
+def _mean_test(unit_a: Floats, unit_b: Floats, orders: Orders, alternative: str) -> NullResult:
+    """The sum of all correlations under a permutation is a sum of one entry a row of ``A^T B``, the matrix of channel
+    products; so the rows are multiplied once and not once a permutation.
+    """
+    sums = np.zeros(orders.shape[1])
+    for start in range(0, len(orders), _BLOCK):
+        products = unit_a[:, start : start + _BLOCK].T @ unit_b
+        for channel, row in enumerate(products, start):
+            sums += row[orders[channel]]
+    null = pvalue(float(np.sum(unit_a * unit_b)) / len(unit_a), sums / len(unit_a), alternative)
+    return replace(null, exact_mean=0.0, exact_std=_exact_std(unit_a, unit_b))
+
+
+def _max_test(unit_a: Floats, unit_b: Floats, orders: Orders, alternative: str) -> NullResult:
+    """The largest over the layers, or the largest absolute value where two-sided."""
+    observed, null = np.sum(unit_a * unit_b, axis=1), layer_values(unit_a, unit_b, orders)
+    if alternative == "two-sided":
+        observed, null = np.abs(observed), np.abs(null)
+    return pvalue(float(observed.max()), null.max(axis=1), alternative)
+
+
+_TESTS: Mapping[str, Callable[[Floats, Floats, Orders, str], NullResult]] = MappingProxyType(
+    {"mean": _mean_test, "max": _max_test}
+)
+
+
+def _exact_std(unit_a: Floats, unit_b: Floats) -> float:
     total = float(np.sum((unit_a @ unit_a.T) * (unit_b @ unit_b.T)))
-    return float(np.sqrt(total / (rows_a.shape[1] - 1)) / len(rows_a))
+    return float(np.sqrt(max(total, 0.0) / (unit_a.shape[1] - 1)) / len(unit_a))
 
 
 def _check_matched(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
