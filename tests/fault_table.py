@@ -13,9 +13,9 @@ from safetensors_bytes import LLAMA_CONFIG, llama_tensors
 from lnsim.errors import LnsimError, NetworkError
 
 # Wide enough that matrices lie between the norms further apart than is worth reading over: several ranges a shard.
-TENSORS = llama_tensors(hidden_size=128)
+TENSORS = llama_tensors(n_layers=6, hidden_size=128)
 NORMS = [name for name in TENSORS if "norm" in name]
-CONFIG = LLAMA_CONFIG | {"hidden_size": 128}
+CONFIG = LLAMA_CONFIG | {"hidden_size": 128, "num_hidden_layers": 6}
 N_SHARDS = 3
 TRIES = 3
 DEAD = "127.0.0.1:9"

@@ -18,7 +18,8 @@ from fault_table import ADDRESS, BYTES, CONFIG, CONFIG_FILE, HEADERS, LISTING, N
 from hub_stand_in import COMMIT, Fault, HubStandIn
 from safetensors_bytes import checkpoint_files
 
-from lnsim.checkpoint.extract import extract_and_keep, load
+from lnsim.checkpoint.extract import extract, extract_and_keep, load
+from lnsim.errors import HubError
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 2.0
@@ -191,23 +192,44 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     "while vectors are read",
     "KeyboardInterrupt; within 2 s no thread is left; the next reading works",
 )
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
+        Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),
+    ],
+    ids=["no answer", "a pause"],
+)
 def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
-    hub: HubStandIn, tmp_path: Path
+    hub: HubStandIn, tmp_path: Path, fault: Fault
 ) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    hub.faults.append(Fault(BYTES.pattern, "silent", times=3, headers=SILENCE))
+    hub.faults.append(fault)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
-    begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         extract_and_keep("a/b", out=tmp_path / "out")
     signal.signal(signal.SIGINT, before)
-    deadline = begun + 0.7 + MOST_SECONDS
+    deadline = time.monotonic() + MOST_SECONDS
     while reading_threads() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert reading_threads() == []
     assert not (tmp_path / "out").exists()
+    hub.faults.clear()
     assert extract_and_keep("a/b", out=tmp_path / "out").n_vectors == len(NORMS)
+
+
+def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    pause = {"status": "429", "Retry-After": "1"}
+    hub.faults.append(Fault(r"00001-of.*X-Signature", "status", headers=pause))
+    hub.faults.append(Fault(r"00002-of.*X-Signature", "ignore_range"))
+    with pytest.raises(HubError, match="the server ignored Range"):
+        extract("a/b")
+    time.sleep(0.2)
+    asked = hub.paths("cdn")
+    time.sleep(1.3)
+    assert hub.paths("cdn") == asked
 
 
 def reading_threads() -> list[str]:
