@@ -1,6 +1,7 @@
 """The table of attacks: what a hostile repo holds, and what `lnsim extract` must make of it.
 
-`test_attacks.py` runs each row on a folder and behind the stand-in for the Hub, and shows them in the README.
+`test_attacks.py` runs each row on a folder and behind the stand-in for the Hub; `readme_tables.py` shows them in the
+README.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from lnsim.errors import (
     UnsupportedDtypeError,
 )
 
-__all__ = ["NORMS", "ROWS", "TENSORS", "Attack", "Files", "Reads", "Refuses", "attack_table"]
+__all__ = ["BOMBS", "HUGE", "NORMS", "ROWS", "TENSORS", "Attack", "Bomb", "Files", "Huge", "Reads", "Refuses"]
 
 Files = Mapping[str, Any]
 """Content by name: bytes, or a virtual file."""
@@ -42,7 +43,7 @@ class Refuses:
 
     @property
     def text(self) -> str:
-        return f"{self.kind.__name__}: {self.says}"
+        return f'`{self.kind.__name__}`: "{self.says}"'
 
 
 @dataclass(frozen=True)
@@ -79,19 +80,6 @@ class Attack:
     files: Callable[[], Files]
     everything: bool = False
     places: tuple[str, ...] = ("folder", "hub")
-
-
-def attack_table(rows: tuple[Attack, ...]) -> str:
-    """The rows as a Markdown table."""
-    lines = ["| attacked | the repo holds | what `lnsim extract` does |", "|---|---|---|"]
-    for row in rows:
-        does = row.outcome.text if isinstance(row.outcome, Reads) else f"one error, nothing written. {row.outcome.text}"
-        lines.append(f"| {row.group} | {_cell(row.holds)} | {_cell(does)} |")
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 # Headers
@@ -466,3 +454,46 @@ WEIGHTS = (
 )
 
 ROWS = (*HEADERS, *NAMES, *INDEX, *CONFIG, *WEIGHTS)
+
+
+# Memory
+
+
+@dataclass(frozen=True)
+class Huge:
+    """A header of so many megabytes that hold one thing; what is said of it, at less than 256 MB in all."""
+
+    megabytes: int
+    of: str
+    says: str
+
+
+HUGE = (
+    Huge(100, "spaces", "no norm-like names at all"),
+    Huge(100, "a metadata text", "no norm-like names at all"),
+    Huge(25, "a metadata text with an emoji", "at most 16777216 are read"),
+    Huge(25, "a metadata text of escapes", "more than 16777216 bytes"),
+    Huge(100, "an unknown key with empty objects", "more than 1048576 bytes"),
+    Huge(100, "lists one in the other", "nested too deeply"),
+    Huge(100, "tensors", "what it lists takes more than"),
+    Huge(25, "one tensor's name", "at most 1048576 are read"),
+    Huge(25, "one tensor's shape", "more than 1048576 bytes"),
+    Huge(101, "spaces", "a length of at most 100000000 bytes was expected"),
+)
+
+
+@dataclass(frozen=True)
+class Bomb:
+    """An answer of 10 GB of zeros in 10 MB of gzip."""
+
+    answer: str
+    pattern: str
+    says: str = "bytes were expected, the answer is longer"
+
+
+BOMBS = (
+    Bomb("the listing", r"/api/models/a/b\?"),
+    Bomb("all headers", r"safetensors-metadata", says="7 vectors"),
+    Bomb("config.json", r"config\.json"),
+    Bomb("the index", r"index\.json"),
+)

@@ -2,7 +2,7 @@
 
     python tests/readme_tables.py
 
-writes the tables of faults anew. A section stands between `<!-- name -->` and `<!-- /name -->`.
+writes the tables of faults and attacks anew. A section stands between `<!-- name -->` and `<!-- /name -->`.
 """
 
 from __future__ import annotations
@@ -54,11 +54,23 @@ def machine_table() -> str:
     return table(heads, [line for module in modules for line in _shown(module)])
 
 
+def attack_table() -> str:
+    """Attacks: a line for each row of the parametrised tests."""
+    from attack_rows import BOMBS, HUGE, ROWS
+
+    lines = [(row.group, row.holds, row.outcome.text) for row in ROWS]
+    lines += [("memory", f"a header of {row.megabytes} MB of {row.of}", f'"{row.says}", in 256 MB') for row in HUGE]
+    lines += [
+        ("memory", f"10 GB of zeros as {row.answer}, in 10 MB of gzip", f'"{row.says}", in 256 MB') for row in BOMBS
+    ]
+    return table(("attacked", "the repo or server has", "what lnsim does"), lines)
+
+
 def _shown(module: ModuleType) -> Iterator[tuple[str, str, str]]:
     return (thing.shows for thing in vars(module).values() if hasattr(thing, "shows"))
 
 
-SECTIONS = {"faults": fault_table, "machine": machine_table}
+SECTIONS = {"faults": fault_table, "machine": machine_table, "attacks": attack_table}
 
 
 def main() -> None:

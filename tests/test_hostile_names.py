@@ -152,7 +152,14 @@ def report(folder: Path, text: str) -> tuple[str, Any]:
     return write_report(read, folder / "01_a.html").read_text("utf-8"), read
 
 
-@pytest.mark.parametrize("text", (HOSTILE | LINE_BREAKS).values(), ids=HOSTILE | LINE_BREAKS)
+WHOLE_PAGES = {
+    "all at once": "".join(text for name, text in (HOSTILE | LINE_BREAKS).items() if name != "10 kB"),
+    **{name: HOSTILE[name] for name in ("script", "broken quotes", "closing tags", "a comment", "half a tag", "10 kB")},
+    **LINE_BREAKS,
+}
+
+
+@pytest.mark.parametrize("text", WHOLE_PAGES.values(), ids=WHOLE_PAGES)
 def test_a_report_and_the_index_have_the_same_elements_whatever_the_names_are(tmp_path: Path, text: str) -> None:
     pages = {}
     for name, used in (("hostile", text), ("plain", PLAIN)):
