@@ -165,3 +165,18 @@ def test_a_gap_stands_above_a_block_of_rows_of_one_name() -> None:
 def test_a_strip_is_a_picture_in_its_cell() -> None:
     frame = pd.DataFrame({"strip": [Strip(0.5, -0.1, 0.1, "related")]}, index=["x"])
     assert '<td class="text"><svg class="strip"' in written(frame)
+
+
+def test_readers_may_filter_by_any_column_of_kinds() -> None:
+    frame = pd.DataFrame({"verdict": ["right", "wrong <b>", "right"], "n": [1, 2, 3]}, index=["a", "b", "c"])
+    rows = [attributes for tag, attributes in Cells(written(frame, kinds="verdict")).tags if tag == "tr"]
+    assert [row.get("data-kind") for row in rows[1:]] == ["right", "wrong <b>", "right"]
+    assert 'data-kind="wrong &lt;b&gt;"' in written(frame, kinds="verdict")
+    assert "data-kind" not in written(frame)
+
+
+def test_a_column_of_sentences_is_broken_into_lines() -> None:
+    frame = pd.DataFrame({"short": ["x", "y"], "long": ["word " * 15, "z"], "longer": ["word " * 30, "z"]})
+    cells = Cells(written(frame.set_index("short")))
+    kinds = [attributes.get("class") for tag, attributes in cells.tags if tag == "td"]
+    assert kinds == ["prose", "prose wide"] * 2

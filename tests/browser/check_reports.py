@@ -4,7 +4,8 @@
 
 Each page is opened light, dark and 390 pixels wide. It fails on a request that leaves the page's own files, a script
 error, a picture that is not painted or has no alt text, a page that scrolls sideways, a heading that skips a level, an
-id used twice, and a link that leads nowhere. Exit code 0: nothing found.
+id used twice, a link that leads nowhere, and a filter of a table that does not show what it says. Exit code 0: nothing
+found.
 """
 
 from __future__ import annotations
@@ -133,9 +134,43 @@ def judge(page: Page, path: Path) -> Iterator[str]:
     if facts["formulas"]:
         yield f"{facts['formulas']} texts show a formula as its source"
     yield from judge_headings(facts["levels"])
+    yield from judge_filters(page)
     for link in sorted(set(facts["links"])):
         if not resolves(link, path):
             yield f"a link leads nowhere: {link}"
+
+
+FILTERS = """() => [...document.querySelectorAll('.tools')].map(tools => {
+  const table = tools.nextElementSibling.querySelector('table'), rows = [...table.tBodies[0].rows];
+  const shown = () => rows.filter(row => row.getClientRects().length).length;
+  const buttons = [...tools.querySelectorAll('button')], field = tools.querySelector('input'), wrong = [];
+  const name = tools.getAttribute('aria-label');
+  const expect = (what, found, wanted) => {
+    if (found !== wanted) wrong.push(`${name}: ${what} shows ${found} rows, not ${wanted}`);
+  };
+  for (const button of buttons) {
+    button.focus(); button.click();
+    expect(button.textContent, shown(), +button.textContent.match(/(\\d+)$/)[1]);
+    const pressed = button.getAttribute('aria-pressed') === 'true';
+    if (document.activeElement !== button || !pressed) wrong.push(`${name}: ${button.textContent} is not pressed`);
+  }
+  if (field) {
+    const type = words => { field.value = words; field.dispatchEvent(new Event('input')); };
+    const seen = rows.find(row => row.getClientRects().length) ?? rows[0], before = shown();
+    type(seen.cells[0].textContent.trim());
+    if (shown() < 1 || shown() > before) wrong.push(`${name}: words show ${shown()} of ${before} rows`);
+    type('no such words'); expect('words that are nowhere', shown(), 0);
+    type('');
+  }
+  if (buttons.length) buttons[0].click();
+  expect('no filter', shown(), rows.length);
+  return wrong;
+}).flat()"""
+
+
+def judge_filters(page: Page) -> Iterator[str]:
+    """Every filter of a table: a button shows as many rows as it says, words narrow further, and all rows come back."""
+    yield from page.evaluate(FILTERS)
 
 
 def judge_headings(levels: list[int]) -> Iterator[str]:
