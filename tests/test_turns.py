@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from made_vectors import LABELS, drawn, made
+from scipy.stats import kstest
 
 import lnsim
+from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.model_pairs import model_pairs
 from lnsim.measure.permutation import permutation_test, shared_null_std
@@ -74,3 +76,65 @@ def test_real_strangers_lie_inside_their_null_and_relatives_outside() -> None:
     assert found.loc[("A × B", "post_mlp"), "pvalue"] == pytest.approx(0.54, abs=0.03)
     assert found.loc[("A × C", "post_attention"), "r_mean"] == pytest.approx(0.436, abs=5e-4)
     assert found.loc[("A × C", "post_mlp"), "pvalue"] == 0.0001
+
+
+def heavy(seed: int, n_layers: int = 3, size: int = 64) -> NormVectors:
+    """A synthetic model with heavy tails, whose layers resemble each other and share their extreme channels."""
+    generator = np.random.default_rng(seed)
+    common = generator.normal(size=size)
+    rows = (common + 0.7 * generator.normal(size=(n_layers, size))) / np.sqrt(generator.gamma(1.5, size=size))
+    return made(1 + 0.1 * rows)
+
+
+def error(p: float, n_permutations: int) -> float:
+    """Four standard errors of the difference of two p-values from so many permutations each, and one step."""
+    return 4 * float(np.sqrt(2 * p * (1 - p) / n_permutations)) + 1 / n_permutations
+
+
+def test_the_mean_of_all_turns_of_one_order_is_r_over_the_others_with_its_sign_turned() -> None:
+    """The sum over a whole group, the true order with it, is 0: the others have the mean -r / (n - 1)."""
+    models = {"a": drawn(0), "b": made(drawn(0)[ROLE].scale + drawn(1)[ROLE].scale)}
+    null = turned_nulls(models, model_pairs(models, [], LABELS), ROLE, 63, seed=1)["A × B"]
+    assert null.statistic > 0.5
+    assert null.null_mean == pytest.approx(-null.statistic / 63, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_turned_and_single_permutations_give_one_p_for_synthetic_strangers(seed: int) -> None:
+    models = {"a": heavy(seed), "b": heavy(100 + seed)}
+    turned = turned_nulls(models, model_pairs(models, [], LABELS), ROLE, 4000, seed)["A × B"].pvalue
+    a, b = models["a"][ROLE].scale, models["b"][ROLE].scale
+    single = permutation_test(a, b, 4000, 50 + seed, alternative="two-sided").pvalue
+    assert turned == pytest.approx(single, abs=error(single, 4000))
+
+
+def test_turned_and_single_permutations_give_one_p_for_the_real_pairs() -> None:
+    names = {
+        "a": "all-minilm-l6-v2",
+        "b": "multilingual-e5-small",
+        "c": "paraphrase-minilm-l3-v2",
+        "d": "sre-minilm-l6",
+    }
+    models = {key: lnsim.load(name) for key, name in names.items()}
+    for role in ("post_attention", "post_mlp"):
+        pairs = model_pairs(models, [], LABELS)
+        nulls = turned_nulls(models, pairs, role, 2999, 0)
+        for pair in pairs:
+            n = min(len(models[key][role].layers) for key in (pair.a, pair.b))
+            a, b = (models[key][role].scale[:n] for key in (pair.a, pair.b))
+            single = permutation_test(a, b, 2999, 1, alternative="two-sided").pvalue
+            assert nulls[pair.label].pvalue == pytest.approx(single, abs=error(single, 2999)), (pair.label, role)
+
+
+@pytest.mark.parametrize("n_permutations", [63, 199])
+def test_turned_p_values_of_strangers_are_uniform(n_permutations: int) -> None:
+    """One whole order, where they are exact, and three and a part; 500 synthetic pairs, threshold 0.001 of KS."""
+    found = []
+    for seed in range(500):
+        models = {"a": heavy(seed), "b": heavy(10_000 + seed)}
+        null = turned_nulls(models, model_pairs(models, [], LABELS), ROLE, n_permutations, seed)["A × B"]
+        found.append(null.pvalue)
+    # p takes the values 1/(n+1) to 1; less a uniform part of one step it is continuous, and uniform if p is.
+    steps = np.random.default_rng(1).uniform(size=len(found)) / (n_permutations + 1)
+    assert kstest(np.array(found) - steps, "uniform").pvalue > 0.001
+    assert 0.02 <= np.mean(np.array(found) <= 0.05) <= 0.08

@@ -2,9 +2,22 @@
 
 Like ``permutation_test`` it permutes the channels, one permutation shared by all layers; it makes the permutations in
 families. All channels are put in one random order, and one model is turned against the other by 1, 2, ... n - 1 places.
-Every such permutation is drawn uniformly from all, because the order is, and those of one order form a group together
-with the true order, so that the test is exact. The mean r at every turn comes from one Fourier transform a row: 45
-pairs take about a second where single permutations take a minute.
+The mean r at every turn comes from one Fourier transform a row: 45 pairs take about a second where single permutations
+take a minute.
+
+How exact this is. The turns of *one* whole order, with the turn by 0, form a group, and where the channels of the two
+models stand together at random a turn more or less changes nothing: the true order is as likely as any turn to give the
+largest value, and p is at most t with probability at most t, exactly as for single permutations. Two things are only
+nearly as they are there:
+
+- A turn leaves no channel in its place (and, for a prime n, goes through all of them in one cycle), so it is not drawn
+  from all permutations but from those of its own cycles. The mean of all turns is therefore -r / (n - 1), and not 0.
+- The turns of several orders together, or a part of the last order's, are no group. Each of m whole orders has an exact
+  p-value, and the p-value of all lies at most 1 / n below the mean of these. A mean of exact p-values, however they
+  depend on each other, is at most t with probability at most 2 t (Rueschendorf 1982; Vovk and Wang 2020), so here the
+  guarantee is 2 (t + 1 / n). That is a bound and no estimate: all orders look at the same two models and estimate the
+  same share of permutations, and the tests find p uniform and equal to that of single permutations within the error of
+  a finite number of permutations.
 """
 
 from __future__ import annotations
@@ -70,6 +83,9 @@ def turned_nulls(
         role: the role compared.
         n_permutations: how many, at least 1.
         seed: of the random orders; the same seed gives the same orders for every pair of a hidden size.
+
+    p is exact where `n_permutations` is ``hidden_size - 1``, one whole order, and nearly so for more: see the top of
+    this module.
 
     Raises:
         ComparisonError: when there is nothing to permute, a pair has no layer in common, or a layer is constant.
