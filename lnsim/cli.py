@@ -6,139 +6,192 @@ traceback. Exit codes: 0 done, 1 a clear error, 2 wrong usage, 130 interrupted.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
 
-import typer
-from typer.core import TyperGroup
-
+import lnsim
 from lnsim.checkpoint.source import Progress
 from lnsim.errors import LnsimError
 from lnsim.text import json_text, printable
 
-__all__ = ["app", "main"]
-
-T = TypeVar("T")
+__all__ = ["main", "run"]
 
 _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells have it."""
 
-
-class _Commands(TyperGroup):
-    """The commands; Ctrl-C ends each of them with one exit code, whatever the version of typer makes of it."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Exit(_INTERRUPTED) from None
+_SOURCE = "repo id, repo@revision, folder, .safetensors file or stored model's name"
 
 
-app = typer.Typer(
-    name="lnsim",
-    cls=_Commands,
-    help="Read only the normalisation weights of model checkpoints, and measure what they say about a common origin.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+def run(words: Sequence[str]) -> int:
+    """Do what the words say, and return the exit code.
 
-_SOURCE_HELP = "repo id, repo@revision, folder, .safetensors file or stored model's name"
-Source = Annotated[str, typer.Argument(help=_SOURCE_HELP, show_default=False)]
-Sources = Annotated[list[str], typer.Argument(help=_SOURCE_HELP, show_default=False)]
-Revision = Annotated[str | None, typer.Option(help="branch, tag or commit of a repo id", show_default=False)]
-Family = Annotated[str | None, typer.Option("--model-type", help="read it as this family", show_default=False)]
-Roles = Annotated[list[str] | None, typer.Option("--role", help="a role to read; may be repeated", show_default=False)]
-Again = Annotated[bool, typer.Option("--again", help="read from the Hub even what is kept already")]
-InFlight = Annotated[int, typer.Option("--in-flight", min=1, max=256, help="requests to the Hub at once")]
-Everything = Annotated[bool, typer.Option("--all", help="read all other norms as well")]
-Out = Annotated[Path | None, typer.Option(help="folder for the extract [default: data/vectors]", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
-Debug = Annotated[bool, typer.Option("--debug", help="show the traceback of an error, and each retry")]
-
-
-@app.command("inspect")
-def inspect_command(
-    source: Source, revision: Revision = None, model_type: Family = None, as_json: AsJson = False, debug: Debug = False
-) -> None:
-    """Show what a checkpoint holds, from its headers alone.
-
-    Example: lnsim inspect Qwen/Qwen3-4B
+    Raises:
+        SystemExit: with 2 for wrong usage, with 0 after help.
     """
+    parser = _parser()
+    options, rest = parser.parse_known_args(words)
+    # argparse takes no more sources once an option stood between them; shells and people do not care.
+    if [word for word in rest if word.startswith("-")] or (rest and not hasattr(options, "sources")):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        options.sources += rest
+    _set_up_logging(options.debug)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except LnsimError as error:
+        _complain(error, options.debug)
+        return 1
+    except KeyboardInterrupt:
+        print("lnsim: interrupted. What was not finished was not written.", file=sys.stderr)
+        return _INTERRUPTED
+
+
+def main() -> None:
+    """Run the command line, and end the process."""
+    try:
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = 1  # whoever read our output has left
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    if code:
+        _leave_at_once(code)
+
+
+def _inspect(options: argparse.Namespace) -> int:
     from lnsim.checkpoint.inspection import inspect
     from lnsim.cli_text import inspection_text
 
-    with _bar(f"headers of {source}") as progress:
-        found = _or_exit(lambda: inspect(source, revision, model_type=model_type, progress=progress), debug)
-    typer.echo(_as_json(asdict(found)) if as_json else inspection_text(found))
+    with _bar(f"headers of {options.source}") as progress:
+        found = inspect(options.source, options.revision, model_type=options.model_type, progress=progress)
+    print(json_text(asdict(found)) if options.json else inspection_text(found))
+    return 0
 
 
-@app.command("extract")
-def extract_command(
-    sources: Sources,
-    role: Roles = None,
-    revision: Revision = None,
-    out: Out = None,
-    everything: Everything = False,
-    model_type: Family = None,
-    again: Again = False,
-    in_flight: InFlight = 16,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Read the norm vectors of checkpoints and keep each as a small safetensors file.
-
-    By default every norm with a role in the main tower and in an MTP block is read. Several sources are read at once.
-    What was kept before of the same commit is not read from the Hub again.
-
-    Examples: lnsim extract zai-org/GLM-4.5-Air; lnsim extract ./checkpoint --role pre_attention --out vectors
-    """
+def _extract(options: argparse.Namespace) -> int:
     from lnsim.checkpoint.extract_many import extract_many
     from lnsim.checkpoint.question import Question
     from lnsim.cli_text import extract_record, extract_text
 
-    _set_up_logging(debug)
-    questions = [Question.of(s, role, revision, everything=everything, model_type=model_type) for s in sources]
+    asked = {"everything": options.all, "model_type": options.model_type}
+    questions = [Question.of(source, options.role, options.revision, **asked) for source in options.sources]
+    how = {"out": options.out, "again": options.again, "in_flight": options.in_flight}
     failed = 0
-    with _bar(sources[0] if len(sources) == 1 else f"{len(sources)} sources") as progress:
-        for found in extract_many(questions, out=out, again=again, in_flight=in_flight, progress=progress):
+    with _bar(options.sources[0] if len(questions) == 1 else f"{len(questions)} sources") as progress:
+        for found in extract_many(questions, **how, progress=progress):
             if isinstance(found, LnsimError):
-                _complain(found, debug)
+                _complain(found, options.debug)
                 failed += 1
             else:
-                typer.echo(_as_json(extract_record(found)) if as_json else extract_text(found))
-    if failed:
-        raise typer.Exit(1)
+                print(json_text(extract_record(found)) if options.json else extract_text(found), flush=True)
+    return 1 if failed else 0
 
 
-@app.command("list")
-def list_command(as_json: AsJson = False, debug: Debug = False) -> None:
-    """Show the studies, and the stored models with their commits."""
+def _list(options: argparse.Namespace) -> int:
     from lnsim.cli_text import listing, listing_text
 
-    found = _or_exit(listing, debug)
-    typer.echo(_as_json(found) if as_json else listing_text(found))
+    found = listing()
+    print(json_text(found) if options.json else listing_text(found))
+    return 0
 
 
-def main() -> None:
-    """Run the command line."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        _leave_at_once(_INTERRUPTED)
-    except SystemExit as end:
-        if isinstance(end.code, int) and end.code:
-            _leave_at_once(end.code)
-        raise
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lnsim",
+        description="Read only the normalisation weights of model checkpoints, and measure what they say about a "
+        "common origin.",
+        epilog="`lnsim COMMAND --help` shows the options of a command, with examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"lnsim {lnsim.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_inspect(commands)
+    _add_extract(commands)
+    _add_list(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
+
+
+def _add_inspect(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = _command(
+        commands,
+        "inspect",
+        _inspect,
+        "Show what a checkpoint holds, from its headers alone.",
+        "lnsim inspect Qwen/Qwen3-4B",
+        "lnsim inspect zai-org/GLM-4.5-Air@main --json",
+    )
+    parser.add_argument("source", metavar="SOURCE", help=_SOURCE)
+    _add_reading(parser)
+
+
+def _add_extract(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = _command(
+        commands,
+        "extract",
+        _extract,
+        "Read the norm vectors of checkpoints and keep each as a small safetensors file. By default every norm with a "
+        "role in the main tower and in an MTP block is read. Several sources are read at once. What was kept before of "
+        "the same commit is not read from the Hub again.",
+        "lnsim extract zai-org/GLM-4.5-Air upstage/Solar-Open-100B",
+        "lnsim extract ./checkpoint --role pre_attention --role pre_mlp --out vectors",
+    )
+    parser.add_argument("sources", metavar="SOURCE", nargs="+", help=_SOURCE)
+    parser.add_argument("--role", action="append", metavar="ROLE", help="a role to read; may be repeated")
+    _add_reading(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the extracts (data/vectors)")
+    parser.add_argument("--all", action="store_true", help="read all other norms as well")
+    parser.add_argument("--again", action="store_true", help="read from the Hub even what is kept already")
+    parser.add_argument(
+        "--in-flight", type=_in_flight, default=16, metavar="N", help="requests to the Hub at once, 1 to 256 (16)"
+    )
+
+
+def _add_list(commands: _Commands[argparse.ArgumentParser]) -> None:
+    _command(
+        commands, "list", _list, "Show the studies, and the stored models with their commits.", "lnsim list --json"
+    )
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit of a repo id")
+    parser.add_argument("--model-type", metavar="NAME", help="read it as this family, whatever its config says")
+
+
+def _command(
+    commands: _Commands[argparse.ArgumentParser],
+    name: str,
+    work: Callable[[argparse.Namespace], int],
+    what: str,
+    *examples: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=what.partition(". ")[0].rstrip("."),
+        description=what,
+        epilog="examples:\n" + "\n".join(f"  {example}" for example in examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error, and each retry")
+    parser.set_defaults(command=work)
+    return parser
+
+
+def _in_flight(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 256:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 256, got '{text}'")
+    return int(text)
 
 
 def _leave_at_once(code: int) -> None:
@@ -148,26 +201,15 @@ def _leave_at_once(code: int) -> None:
     server that does not answer). None has anything left to save: only this thread writes files, and it has cleaned up.
     """
     with suppress(OSError):  # whoever read our output may be gone
-        if code == _INTERRUPTED:
-            typer.echo("lnsim: interrupted. What was not finished was not written.", err=True)
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
 
 
-def _or_exit(work: Callable[[], T], debug: bool) -> T:
-    _set_up_logging(debug)
-    try:
-        return work()
-    except LnsimError as error:
-        _complain(error, debug)
-        raise typer.Exit(1) from None
-
-
 def _complain(error: LnsimError, debug: bool) -> None:
     if debug:
         logging.getLogger("lnsim").exception("The error's traceback:", exc_info=error)
-    typer.echo(f"lnsim: {' '.join(str(error).split())}", err=True)
+    print(f"lnsim: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
 
 
 class _Harmless(logging.Formatter):
@@ -186,16 +228,15 @@ def _set_up_logging(debug: bool) -> None:
         logging.getLogger("lnsim").setLevel(logging.DEBUG)
 
 
-def _as_json(content: Any) -> str:
-    return json_text(content)
-
-
 @contextmanager
 def _bar(label: str) -> Iterator[Progress]:
     """A progress bar on stderr, silent when that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, planned: None
+        return
     from tqdm import tqdm
 
-    with tqdm(desc=label[:60], unit="read", disable=None, leave=False, file=sys.stderr) as bar:
+    with tqdm(desc=printable(label[:60]), unit="read", leave=False, file=sys.stderr) as bar:
 
         def progress(done: int, planned: int) -> None:
             bar.total = planned

@@ -9,19 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import run
 from hub_stand_in import COMMIT, HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
-from typer.testing import CliRunner
 
 import lnsim
-from lnsim.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def run(*words: str) -> tuple[int, str, str]:
-    found = CliRunner().invoke(app, list(words))
-    return found.exit_code, found.stdout, found.stderr
 
 
 @pytest.fixture
@@ -125,9 +119,41 @@ def test_list_shows_studies_and_stored_models() -> None:
     assert "smollm2-135m-instruct" in run("list")[1]
 
 
-@pytest.mark.parametrize("words", [["extract"], ["inspect"], ["nope"], ["inspect", "x", "--nope"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["extract"],
+        ["inspect"],
+        ["nope"],
+        ["inspect", "x", "--nope"],
+        ["inspect", "x", "y"],
+        ["extract", "x", "--in-flight", "0"],
+    ],
+)
 def test_wrong_usage_exits_with_2(words: list[str]) -> None:
-    assert run(*words)[0] == 2
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: lnsim")
+
+
+def test_sources_may_stand_on_both_sides_of_an_option(model: Path, tmp_path: Path) -> None:
+    code, out, _ = run("extract", str(model), "--json", str(model), "--out", str(tmp_path / "out"))
+    assert code == 0
+    assert len(out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("command", ["inspect", "extract", "list"])
+def test_help_shows_an_example_and_needs_no_import_of_what_it_describes(command: str) -> None:
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"examples:\n  lnsim {command}" in out
+
+
+def test_whoever_stops_reading_our_output_gets_no_traceback() -> None:
+    command = f"{sys.executable} -m lnsim list --json | head -c 10"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert (len(done.stdout), done.stderr) == (10, "")
 
 
 def test_python_dash_m_is_the_same_command() -> None:

@@ -16,7 +16,7 @@ import lnsim
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "lnsim").rglob("*.py"))
-HEAVY = ("pandas", "matplotlib", "huggingface_hub", "scipy", "papermill", "nbconvert", "jinja2", "typer", "tqdm")
+HEAVY = ("pandas", "matplotlib", "huggingface_hub", "scipy", "papermill", "nbconvert", "jinja2", "tqdm")
 
 
 def imports(path: Path) -> set[str]:
