@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lnsim.checkpoint.strict_json import JsonObject, check_characters, decoder_for
 from lnsim.errors import HeaderError
 
 __all__ = ["MAX_ENTRY_BYTES", "MAX_HELD_BYTES", "MAX_TEXT_BYTES", "HeaderText", "JsonObject", "RawTensor"]
@@ -44,11 +45,6 @@ _TENSOR = (
 )  # fmt: skip
 _ONE = re.compile(_TENSOR)
 _RUN = re.compile(rb"(?:" + _TENSOR + rb", ?+){0,4096}+")  # so many at once cost little memory
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-class JsonObject(list[tuple[str, Any]]):
-    """A JSON object as its pairs, since a dict would hide a key that comes twice."""
 
 
 class HeaderText:
@@ -185,7 +181,7 @@ class HeaderText:
             window = self._view[self._here : min(self._here + size, self._stop)]
             text, _ = codecs.utf_8_decode(window, "strict", False)
             try:
-                value, length = _decoder(text).raw_decode(text)
+                value, length = decoder_for(text).raw_decode(text)
             except RecursionError:
                 raise HeaderError("its JSON is nested too deeply.") from None
             except json.JSONDecodeError as error:
@@ -199,7 +195,7 @@ class HeaderText:
             except ValueError as error:
                 raise HeaderError(f"JSON was expected: {error}.") from None
             else:
-                _check_characters(value, text, length)
+                check_characters(value, text, length)
                 self._here += length if text.isascii() else len(text[:length].encode("utf-8"))
                 return value
 
@@ -234,30 +230,3 @@ class HeaderText:
                 decoder.decode(self._view[start:stop], final=stop == self._stop)
             except UnicodeDecodeError as error:
                 raise HeaderError(f"UTF-8 was expected, but byte {start - before + error.start} is not.") from None
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _signed_zero_apart(digits: str) -> int | float:
-    # Python reads -0 as the integer 0; the reference, like JSON Schema, does not count it among the integers.
-    return -0.0 if digits == "-0" else int(digits)
-
-
-_USUAL = json.JSONDecoder(object_pairs_hook=JsonObject, parse_constant=_refuse_constant)
-_WITH_SIGNED_ZERO = json.JSONDecoder(
-    object_pairs_hook=JsonObject, parse_constant=_refuse_constant, parse_int=_signed_zero_apart
-)
-
-
-def _decoder(text: str) -> json.JSONDecoder:
-    return _WITH_SIGNED_ZERO if "-0" in text else _USUAL
-
-
-def _check_characters(value: Any, text: str, length: int) -> None:
-    if _SURROGATE.search(text, 0, length):
-        try:
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-        except UnicodeEncodeError:
-            raise HeaderError("a string holds half a surrogate pair, which is no character.") from None
