@@ -70,6 +70,18 @@ def test_one_extreme_channel_makes_r_and_its_p_but_not_p_by_ranks() -> None:
     row = listed_pairs(models, [pair], relation, LABELS, 999, 0).iloc[0]
     assert row["r"] > 0.9
     assert row["pvalue"] < 0.05 < row["p_ranks"]
+    assert (row["extremes"], row["carriers"]) == (1, "7")
+    assert row["p_without"] > 0.05
+
+
+def test_a_pattern_in_all_channels_is_there_without_the_extreme_ones() -> None:
+    generator = np.random.default_rng(5)
+    rows = generator.normal(1.0, 0.1, size=(2, 2, 256))
+    rows[1] += rows[0]
+    pair = ListedPair("a", "b", "pre_mlp", "pre_mlp", "MLP")
+    row = listed_pairs({"a": made(rows[0]), "b": made(rows[1])}, [pair], relation, LABELS, 199, 0).iloc[0]
+    assert (row["carriers"], row["p_without"]) == ("many", 1 / 200)
+    assert row["r_without"] == pytest.approx(row["r"], abs=0.06)
 
 
 def test_the_study_gives_the_figures_on_record() -> None:
@@ -89,4 +101,11 @@ def test_the_study_gives_the_figures_on_record() -> None:
         assert row["r"] == pytest.approx(r, abs=6e-4)
         assert row["pvalue"] == pytest.approx(p, abs=6e-3)
         assert row["p_ranks"] == pytest.approx(by_ranks, abs=6e-3)
-    assert (frame.loc[frame["group"] == "related", "pvalue"] == 0.0001).all()
+    assert (frame.loc[frame["group"] == "related", ["pvalue", "p_without"]] == 0.0001).all(axis=None)
+    assert (frame.loc[frame["group"] == "related", "carriers"] == "many").all()
+    decoder = frame.loc[("whisper-tiny × MiniLM-L6", "decoder attention")]
+    assert (decoder["carriers"], decoder["extremes"]) == ("99, 223", 7)
+    assert (decoder["r_without"], decoder["p_without"]) == (
+        pytest.approx(0.014, abs=2e-3),
+        pytest.approx(0.31, abs=0.03),
+    )

@@ -14,6 +14,8 @@ def frame(**changes: list[float]) -> pd.DataFrame:
         "layers": [6, 4, 4], "cosine": [0.98, 0.9912, 0.95], "mean_term": [0.97, 0.99, 0.94], "r": [0.7, 0.01, 0.105],
         "null_low": [-0.08] * 3, "null_high": [0.08] * 3, "pvalue": [0.0001, 0.4, 0.0058],
         "p_ranks": [0.0001, 0.3, 0.18], "p_holm": [0.0001, 0.4, 0.0116],
+        "r_without": [0.69, 0.0, 0.014], "p_without": [0.0001, 0.5, 0.31], "extremes": [8, 8, 7],
+        "carriers": ["many", "none", "99, 223"],
     }  # fmt: skip
     return pd.DataFrame({**values, **changes})
 
@@ -36,13 +38,23 @@ def test_the_sentence_follows_the_numbers() -> None:
 def test_the_smallest_p_of_strangers_stands_beside_its_p_by_ranks() -> None:
     assert smallest_p(frame()) == (
         "Of 2 independent comparisons one has p below 0.05; the smallest is 0.0058 (A × D, decoder attention), after "
-        "Holm 0.01, by ranks 0.18. Ranks do not see it: a few extreme channels carry it."
+        "Holm 0.01, by ranks 0.18. Ranks do not see it: channels 99 and 223 carry it, and without the 7 most "
+        "extreme channels of the two models r is 0.014 and p 0.31."
     )
     assert "one has" in smallest_p(frame(p_ranks=[0.1, 0.1, 0.01]))
     assert "Ranks do not" not in smallest_p(frame(p_ranks=[0.1, 0.1, 0.01]))
     assert smallest_p(frame(pvalue=[0.1, 0.4, 0.3])).startswith("Of 2 independent comparisons none has p below 0.05")
     assert smallest_p(frame(pvalue=[0.1, 0.01, 0.02])).startswith("Of 2 independent comparisons 2 have p below 0.05")
     assert smallest_p(frame().head(1)) == "No pair of strangers is among them."
+
+
+def test_what_carries_the_smallest_p_is_said_as_measured() -> None:
+    assert "see it: channel 99 carries it, and without" in smallest_p(frame(carriers=["many", "none", "99"]))
+    assert "see it; without the 7 most extreme" in smallest_p(frame(carriers=["many", "none", "many"]))
+    still = smallest_p(frame(p_without=[0.0001, 0.5, 0.02]))
+    assert still.endswith(
+        "but it is there without the 7 most extreme channels of the two models r is 0.014 and p 0.02."
+    )
 
 
 def test_rows_are_named_by_the_pair_and_hold_r_once_more_as_a_strip() -> None:

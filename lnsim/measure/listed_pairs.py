@@ -2,7 +2,7 @@
 
 A norm before the attention in one model may face the norm on the attention output of another. Each comparison stands
 beside what chance gives: its cosine beside the cosine of the means alone, its r beside permuted channels, and the
-same test once more on ranks, since a few extreme channels can carry r and cannot carry ranks.
+same test once more on ranks and without the most extreme channels of either model, since a few of them can carry r.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
+from lnsim.measure.influence import carrying_channels, extreme_channels, without_extremes
 from lnsim.measure.matched import MatchedRows
 from lnsim.measure.model_pairs import PAIR_GROUPS
 from lnsim.measure.nulls import Floats, NullResult, holm
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
-from lnsim.measure.similarity import ranks
 
 __all__ = ["KnownRelation", "ListedPair", "listed_pairs", "pairs_of"]
 
@@ -98,7 +98,10 @@ def listed_pairs(
         Columns ``pair``, ``norms``, ``relation``, ``group``, ``layers`` (how many are common); means over them:
         ``cosine``, ``mean_term`` (the cosine that the means alone give) and ``r``; ``null_low`` and ``null_high`` (95 %
         of the permutations), ``pvalue`` and ``p_ranks`` (both one-sided), and ``p_holm``, the former adjusted within
-        its group.
+        its group. ``r_without`` and ``p_without``: the same test without the ``extremes`` most extreme channels, 1 %
+        of either model's, chosen in each model by itself. ``carriers``: the fewest channels, one after the other,
+        without which r is within one standard deviation of its null, as text; ``many`` where as many as `extremes` do
+        not do, ``none`` where r is there with all channels.
 
     Raises:
         ComparisonError: when no pair can be compared, or a layer is constant.
@@ -130,7 +133,7 @@ def _comparable(
             yield one, MatchedRows.of(models[one.a][one.role_a]), MatchedRows.of(models[one.b][one.role_b])
 
 
-def _measured(a: MatchedRows, b: MatchedRows, orders: Orders) -> dict[str, float]:
+def _measured(a: MatchedRows, b: MatchedRows, orders: Orders) -> dict[str, Any]:
     values = a.against(b)
     rows_a, rows_b = (one.unit[np.isin(one.layers, values["layer"])] for one in (a, b))
     null: NullResult = matched_null(rows_a, rows_b, orders)
@@ -141,9 +144,19 @@ def _measured(a: MatchedRows, b: MatchedRows, orders: Orders) -> dict[str, float
         "null_low": low,
         "null_high": high,
         "pvalue": null.pvalue,
-        "p_ranks": _by_ranks(rows_a, rows_b, orders),
+        "p_ranks": matched_null(rows_a, rows_b, orders, correlation="spearman").pvalue,
+        **_without(rows_a, rows_b, orders, null.exact_std),
     }
 
 
-def _by_ranks(a: Floats, b: Floats, orders: Orders) -> float:
-    return matched_null(ranks(a), ranks(b), orders).pvalue
+def _without(a: Floats, b: Floats, orders: Orders, std: float) -> dict[str, Any]:
+    extremes = len({*extreme_channels(a), *extreme_channels(b)})
+    null = matched_null(without_extremes(a), without_extremes(b), orders)
+    carried = carrying_channels(a, b, below=std, most=extremes)
+    few = ", ".join(str(channel) for channel in sorted(carried.channels)) or "none"
+    return {
+        "r_without": null.statistic,
+        "p_without": null.pvalue,
+        "extremes": extremes,
+        "carriers": few if abs(carried.r_without) <= std else "many",
+    }

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lnsim.measure.pair_tables import LEVEL
 from lnsim.render.strip import Strip
-from lnsim.render.words import count, rounded
+from lnsim.render.words import count, listed, rounded
 
 __all__ = ["PAIR_LABELS", "cosine_against_r", "groups_begin", "pair_rows", "smallest_p"]
 
@@ -66,14 +66,17 @@ def cosine_against_r(frame: pd.DataFrame) -> str:
 
 
 def smallest_p(frame: pd.DataFrame) -> str:
-    """How many strangers have a p below LEVEL, and the smallest one beside its p by ranks."""
+    """How many strangers have a p below LEVEL, and the smallest one beside its p by ranks.
+
+    Where ranks do not see it, the sentence says what is left of it without the most extreme channels, as measured.
+    """
     strangers = frame[frame["group"] == "independent"]
     if strangers.empty:
         return "No pair of strangers is among them."
     least, below = strangers.loc[strangers["pvalue"].idxmin()], int((strangers["pvalue"] < LEVEL).sum())
     many = count(len(strangers), "independent comparison")
     number = "none" if not below else "one" if below == 1 else f"{below}"
-    carried = " Ranks do not see it: a few extreme channels carry it." if _extreme(least) else ""
+    carried = f" {_carried(least)}" if least["pvalue"] < LEVEL <= least["p_ranks"] else ""
     return (
         f"Of {many} {number} {'have' if below > 1 else 'has'} p below {LEVEL:g}; the smallest is "
         f"{rounded(least['pvalue'], '.4f')} ({least['pair']}, {least['norms']}), after Holm "
@@ -81,8 +84,17 @@ def smallest_p(frame: pd.DataFrame) -> str:
     )
 
 
-def _extreme(row: pd.Series) -> bool:
-    return bool(row["pvalue"] < LEVEL <= row["p_ranks"])
+def _carried(row: pd.Series) -> str:
+    """What carries an r that ranks do not see."""
+    left = f"r is {rounded(row['r_without'])} and p {rounded(row['p_without'], '.2f')}"
+    without = f"without the {count(int(row['extremes']), 'most extreme channel')} of the two models {left}"
+    if row["p_without"] < LEVEL:
+        return f"Ranks do not see it, but it is there {without}."
+    if row["carriers"] in ("many", "none"):
+        return f"Ranks do not see it; {without}."
+    channels = str(row["carriers"]).split(", ")
+    names = f"channel {channels[0]} carries it" if len(channels) == 1 else f"channels {listed(channels)} carry it"
+    return f"Ranks do not see it: {names}, and {without}."
 
 
 def _relation(kind: str) -> str:
