@@ -55,7 +55,7 @@ SIGNED = (
     Row(
         "an address good for one use only (then 403)",
         "always",
-        Recovers(60),
+        Recovers(40),
         _signatures(signature_uses=1),
         RANGES,
     ),
@@ -167,7 +167,7 @@ REFUSED = (
     Row(
         "404: no call for all headers",
         "for ever",
-        Recovers(7),
+        Recovers(2),
         fault("status", status="404", X_Error_Code="EntryNotFound"),
         (HEADERS,),
     ),
@@ -238,21 +238,21 @@ HEADER_ANSWERS = (
     Row(
         "the answer lacks a shard",
         "for ever",
-        Recovers(8),
+        Recovers(3),
         _answer(_lacks_a_shard),
         (HEADERS,),
     ),
     Row(
         "the answer is a page to log in to the network",
         "for ever",
-        Recovers(8),
+        Recovers(3),
         fault("html"),
         (HEADERS,),
     ),
     Row(
         "the answer has a terabyte, as its Content-Length says",
         "for ever",
-        Recovers(8),
+        Recovers(3),
         fault("ignore_range"),
         (HEADERS,),
         most_bytes=5_000_000,
@@ -260,21 +260,21 @@ HEADER_ANSWERS = (
     Row(
         "the answer is no JSON",
         "for ever",
-        Recovers(8),
+        Recovers(3),
         _answer(lambda answer: b'{"headers": {'),
         (HEADERS,),
     ),
     Row(
         "the answer has no headers",
         "for ever",
-        Recovers(8),
+        Recovers(3),
         _answer(lambda answer: {"index": {}}),
         (HEADERS,),
     ),
     Row(
         "a header in the answer is invalid",
         "for ever",
-        Recovers(8),
+        Recovers(3),
         _answer(_overlaps),
         (HEADERS,),
     ),
@@ -332,8 +332,8 @@ def _replaced(stage: Stage, place: Place) -> None:
 
 
 MOVING = (
-    Row("main moves after its commit was asked for", "once", Recovers(8), _moves(LISTING), (HEADERS, INDEX)),
-    Row("main moves after the headers came", "once", Recovers(8), _moves(HEADERS), (HEADERS,)),
+    Row("main moves after its commit was asked for", "once", Recovers(3), _moves(LISTING), (HEADERS, INDEX)),
+    Row("main moves after the headers came", "once", Recovers(3), _moves(HEADERS), (HEADERS,)),
     Row("main moves while vectors are read", "once", Recovers(0), _moves(BYTES), RANGES),
     Row(
         "main is rewritten and the pinned commit is gone",
