@@ -83,6 +83,7 @@ class Run:
 def extract(endpoint: str, sources: list[str], out: str, in_flight: int) -> Run:
     """Run `lnsim extract` once, as a process of its own."""
     environment = os.environ | {"HF_ENDPOINT": endpoint, "HF_HOME": f"{out}/hf", "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled once, as on any machine where lnsim has run before
     command = [sys.executable, "-m", "lnsim", "extract", *sources, "--out", out, "--json"]
     command += ["--in-flight", str(in_flight)]
     begun = time.perf_counter()

@@ -17,10 +17,8 @@ from lnsim.paths import vectors_dir
 
 __all__ = ["extract_many"]
 
-_REQUESTS_A_MODEL = 4
-"""A checkpoint is begun for every so many requests in flight: more would be no faster, and hold more in memory."""
-
-_MOST = 6
+_AT_ONCE = 10
+"""Checkpoints read at once: enough that some can ask while others think, few enough to hold all their headers."""
 
 
 def extract_many(
@@ -51,8 +49,7 @@ def extract_many(
         return
     total = _Total(progress)
     done: dict[int, NormVectors | LnsimError] = {}
-    at_once = min(max(2, in_flight // _REQUESTS_A_MODEL), _MOST)
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix="lnsim-model")
+    pool = ThreadPoolExecutor(min(len(questions), _AT_ONCE), thread_name_prefix="lnsim-model")
     try:
         numbers: dict[Future[Extracted], int] = {
             pool.submit(

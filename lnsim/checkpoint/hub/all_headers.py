@@ -11,6 +11,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -34,8 +35,10 @@ FEW = 2
 _MAX_BYTES = 40_000_000
 _MAX_HELD = 112 << 20  # over 200,000 tensors; the largest models known have 140,000
 
+_LONG = 500_000
 _one_at_a_time = threading.Lock()
-"""Parsing keeps one processor busy whatever the threads; side by side it would only take more memory."""
+"""Parsing keeps one processor busy whatever the threads; long answers side by side would only take more memory. Short
+ones need not wait for them: their reads can begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def headers_in_one_call(repo: Repo, layout: Layout) -> AllHeaders | None:
     # What the head is now is asked for while the headers are parsed.
     to_come = repo.transport.client.aside(repo.config_at_head)
     try:
-        with _one_at_a_time:
+        with _one_at_a_time if len(text) > _LONG else nullcontext():
             headers = _parse(text, repo.sizes, layout)
     except HeaderError as error:
         logger.debug("The headers of %s in one call are of no use, reading them one by one: %s", repo.where, error)
