@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from published_claims import FOLDER
+from published_claims import FOLDER, by_the_others
 
 import lnsim
 from lnsim.checkpoint.header import LENGTH_BYTES, parse_header
@@ -35,7 +35,7 @@ def as_if_from_the_hub(path: Path, repo_id: str, folder: Path) -> None:
         data = content[start + first : start + last]
         tensors.append(StoredTensor(name, info.dtype, info.shape, data, "model.safetensors", first, last))
     real = replace(provenance, source=repo_id, repo_id=repo_id, commit=COMMIT, revision="main", extra={})
-    write_extract(folder / f"{extract_name(repo_id, COMMIT)}.safetensors", tensors, real)
+    write_extract(folder / extract_name(repo_id, COMMIT), tensors, real)
 
 
 @pytest.fixture
@@ -58,7 +58,8 @@ def test_vectors_from_the_hub_judge_every_row_that_they_can(home: Path) -> None:
     assert found.kind == "hub"
     assert {vectors.commit for vectors in found.vectors.values()} == {COMMIT}
 
-    judged = judging.judge_study(read_corpus(claims_dir(study.name)), study.name, found.vectors, found.kind)
+    corpus = read_corpus(claims_dir(study.name))
+    judged = judging.judge_study(corpus, study.name, found.vectors, found.kind, by_the_others())
     verdicts = {one.claim.name: one.verdict for one in judged}
     assert len(judged) == 443
     assert not {judging.CALIBRATED, judging.FROM_REPLICA} & set(verdicts.values())

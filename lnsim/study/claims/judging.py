@@ -102,7 +102,13 @@ def judge(
     return tuple(found)
 
 
-def judge_study(corpus: Corpus, study: str, models: Mapping[str, NormVectors], kind: str) -> tuple[Judged, ...]:
+def judge_study(
+    corpus: Corpus,
+    study: str,
+    models: Mapping[str, NormVectors],
+    kind: str,
+    published: Mapping[str, Beside] | None = None,
+) -> tuple[Judged, ...]:
     """Judge every row by the vectors of a study.
 
     Args:
@@ -110,9 +116,11 @@ def judge_study(corpus: Corpus, study: str, models: Mapping[str, NormVectors], k
         study: name of the study, whose calibration says where a replica was set.
         models: vectors by model key.
         kind: where they come from: ``stored``, ``hub`` or ``replica``.
+        published: what ``judge_by_the_others`` gave, where it has been asked already.
     """
     replica = kind == "replica"
-    return judge(corpus, models, replica, control_points(calibration_path(study)) if replica else ())
+    points = control_points(calibration_path(study)) if replica else ()
+    return judge(corpus, models, replica, points, published)
 
 
 def judge_by_the_others(corpus: Corpus) -> dict[str, Beside]:

@@ -19,8 +19,8 @@ __all__ = ["MEASURED", "Measured"]
 MEASURED = ("measured",)
 """The source of every bound of this module."""
 
-_WHOLE = ("cosine", "pearson")
-"""Measures of which the whole matrix of two models is made at once."""
+_WHOLE, _FEW = ("cosine", "pearson"), 6
+"""Measures of which the whole matrix of two models is made at once, after so many single ones."""
 
 Rows = npt.NDArray[np.float32]
 _Place = tuple[RoleVectors, int]
@@ -36,6 +36,7 @@ class Measured:
 
     models: Mapping[str, NormVectors]
     _matrices: dict[tuple[str, str, str, str], npt.NDArray[np.float64]] = field(default_factory=dict)
+    _asked: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _places: dict[tuple[str, Vector], _Place | None] = field(default_factory=dict)
     _values: dict[tuple[str, Cell], list[Bound]] = field(default_factory=dict)
 
@@ -98,7 +99,7 @@ class Measured:
         (a, i), (b, j) = places
         if a.hidden_size != b.hidden_size:
             return None
-        if metric in _WHOLE:
+        if metric in _WHOLE and self._is_worth_all(metric, cell):
             value = float(self._matrix(metric, cell, a, b)[i, j])
         elif metric == "changed_percent":
             value = 100 * float(pairwise(a.stored[[i]], b.stored[[j]], "changed_ratio")[0, 0])
@@ -107,6 +108,12 @@ class Measured:
         else:
             value = float(pairwise(a.scale[[i]], b.scale[[j]], metric)[0, 0])
         return None if np.isnan(value) else exactly(value)
+
+    def _is_worth_all(self, metric: str, cell: Cell) -> bool:
+        """Whether so many layers of two models are asked for that the matrix of all is cheaper than one by one."""
+        pair = (metric, cell.role, cell.a.model, cell.b.model if cell.b else "")
+        self._asked[pair] = self._asked.get(pair, 0) + 1
+        return self._asked[pair] > _FEW
 
     def _matrix(self, metric: str, cell: Cell, a: RoleVectors, b: RoleVectors) -> npt.NDArray[np.float64]:
         key = (metric, f"{cell.a.model}/{a.role}", f"{cell.b.model if cell.b else ''}/{b.role}", cell.role)

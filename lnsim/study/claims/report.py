@@ -90,30 +90,43 @@ def _numbers(claim: Claim, beside: Beside) -> str:
     if not beside.findings:
         return ""
     found = [finding.bound.known for finding in beside.findings]
+    closest = min(found, key=lambda one: one.half)
+    half = claim.half if claim.meaning != "ordering" else closest.half
     if all(finding.where for finding in beside.findings) and len(found) > 1:
-        ends = Interval(min(one.low for one in found), max(one.high for one in found))
-        return f"{number_text(ends, claim.half)} ({len(found)} of {beside.n_compared})"
-    return number_text(min(found, key=lambda one: one.half), claim.half)
+        low, high = (_digits(end, half) for end in (min(one.low for one in found), max(one.high for one in found)))
+        return f"{low if low == high else f'{low} to {high}'} ({len(found)} of {beside.n_compared})"
+    return number_text(closest, half)
 
 
 def _because(one: Judged) -> str:
     parts = [] if one.verdict != UNTESTED or not one.why else [one.why]
     if one.published.findings:
-        decisive = min(one.published.findings, key=lambda finding: finding.bound.known.half)
-        parts.append(_evidence(decisive))
+        parts.append(_evidence(max(one.published.findings, key=lambda finding: _outside(finding, one.claim))))
     if one.claim.note and one.claim.note not in parts:
         parts.append(one.claim.note)
     return " ".join(parts)
 
 
+def _outside(finding: Finding, claim: Claim) -> tuple[float, float]:
+    """How far evidence lies from what was printed; among equals, how sharp it is."""
+    known, allowed = finding.bound.known, claim.allowed
+    return max(0.0, known.low - allowed.high, allowed.low - known.high), -known.half
+
+
 def _evidence(finding: Finding) -> str:
     where = f"{finding.where}: " if finding.where else ""
-    named = list(
-        dict.fromkeys(source.partition(",")[0].partition("/")[2] or source for source in finding.bound.sources)
-    )
+    named = list(dict.fromkeys(_in_short(source) for source in finding.bound.sources))
     more = f" and {len(named) - _MOST_SOURCES} more" if len(named) > _MOST_SOURCES else ""
-    text = f"{where}{finding.bound.how} ({', '.join(named[:_MOST_SOURCES])}{more})."
+    text = f"{where}{finding.bound.how} ({'; '.join(named[:_MOST_SOURCES])}{more})."
     return text[0].upper() + text[1:]
+
+
+def _in_short(source: str) -> str:
+    """Repo and file without owner and folders; anything else as it is."""
+    repo, comma, rest = source.partition(",")
+    if "/" not in repo:
+        return source
+    return f"{repo.partition('/')[2]}{comma} {rest.rpartition('/')[2].strip()}".strip()
 
 
 def _sources(published: Beside) -> list[str]:
