@@ -213,6 +213,7 @@ class Transport:
         with self.client.in_flight:
             self.traffic.count(requests=1)
             with self.client.wire.get(url, {**own, **headers}) as answer:
+                self.traffic.count(requests=answer.asked - 1)
                 if at_the_hub:
                     self.client.limits.learn(answer.headers)
                 try:

@@ -47,6 +47,7 @@ class _Exchange:
     connection: Connection | None = None
     sock: socket.socket | None = None
     received: int = 0
+    asked: int = 1
     overdue: bool = False
 
     def shut(self) -> None:
@@ -75,6 +76,11 @@ class Answer:
     def received(self) -> int:
         """Bytes of the body that came so far."""
         return self._exchange.received
+
+    @property
+    def asked(self) -> int:
+        """Requests sent for it: one more where a connection had been closed while it lay idle."""
+        return self._exchange.asked
 
     def chunks(self) -> Iterator[bytes]:
         """The body piece by piece, to its announced end or an error."""
@@ -151,6 +157,7 @@ class Wire:
             except _STALE:
                 # The server closed it while it lay idle. Nothing was answered, so asking anew is no second try.
                 connection.close()
+                exchange.asked += 1
                 if exchange.overdue or self.closed.is_set():
                     raise
         return _request(exchange, self._dial(origin), target, headers)
