@@ -54,10 +54,12 @@ def test_at_least_seventy_numbers_of_document_001_are_calibrated_and_none_reprod
 
 def test_what_the_vectors_cannot_say_is_said_all_the_same(judged: tuple[judging.Judged, ...]) -> None:
     assert sum(one.verdict == judging.CONTRADICTED for one in judged) == 87
-    table = report.verdict_table(judged)
+    table = report.verdict_table(judged, {"glm": "GLM"})
     assert len(table) == 443
     assert (table.because[table.verdict == judging.UNTESTED] != "").all()
     assert (table.other_number[table.verdict == judging.CONTRADICTED] != "").all()
+    assert table.because["004-139"].startswith("GLM: printed (config.json of the model)")
+    assert table.because["004-087"] == "Printed (solar-vs-glm-sanity-check, layernorm_sanity.csv)."
 
 
 def test_the_counts_add_up(judged: tuple[judging.Judged, ...]) -> None:

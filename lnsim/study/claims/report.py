@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -22,8 +22,12 @@ _CONTRADICTED_SAYS = "contradict it"
 _AGREED_SAYS = "agree with it"
 
 
-def verdict_table(judged: Sequence[Judged]) -> pd.DataFrame:
+def verdict_table(judged: Sequence[Judged], labels: Mapping[str, str]) -> pd.DataFrame:
     """Every published number with its verdict, in the order of the data file.
+
+    Args:
+        judged: as ``judging.judge`` gives them.
+        labels: what readers see of each model, by key.
 
     Returns:
         Indexed by ``claim``; columns ``document``, ``section``, ``statement``, ``printed``, ``verdict``, ``others``
@@ -41,7 +45,7 @@ def verdict_table(judged: Sequence[Judged]) -> pd.DataFrame:
             "others": _says(one.published),
             "other_number": _numbers(one.claim, one.published),
             "measured": _numbers(one.claim, one.measured) if one.measured else "",
-            "because": _because(one),
+            "because": _because(one, labels),
             "sources": "; ".join(_sources(one.published)),
         }
         for one in judged
@@ -98,10 +102,11 @@ def _numbers(claim: Claim, beside: Beside) -> str:
     return number_text(closest, half)
 
 
-def _because(one: Judged) -> str:
+def _because(one: Judged, labels: Mapping[str, str]) -> str:
     parts = [] if one.verdict != UNTESTED or not one.why else [one.why]
     if one.published.findings:
-        parts.append(_evidence(max(one.published.findings, key=lambda finding: _outside(finding, one.claim))))
+        worst = max(one.published.findings, key=lambda finding: _outside(finding, one.claim))
+        parts.append(_evidence(worst, labels))
     if one.claim.note and one.claim.note not in parts:
         parts.append(one.claim.note)
     return " ".join(parts)
@@ -113,8 +118,10 @@ def _outside(finding: Finding, claim: Claim) -> tuple[float, float]:
     return max(0.0, known.low - allowed.high, allowed.low - known.high), -known.half
 
 
-def _evidence(finding: Finding) -> str:
-    where = f"{finding.where}: " if finding.where else ""
+def _evidence(finding: Finding, labels: Mapping[str, str]) -> str:
+    # Where a finding is about one model, its key is the last word.
+    before, _, key = finding.where.rpartition(" ")
+    where = f"{before} {labels.get(key, key)}: ".lstrip() if finding.where else ""
     named = list(dict.fromkeys(_in_short(source) for source in finding.bound.sources))
     more = f" and {len(named) - _MOST_SOURCES} more" if len(named) > _MOST_SOURCES else ""
     text = f"{where}{finding.bound.how} ({'; '.join(named[:_MOST_SOURCES])}{more})."
