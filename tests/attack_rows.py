@@ -109,6 +109,11 @@ def _many_tensors() -> Files:
     return _raw(text)() | {"model.safetensors": header_bytes(text) + plain[8 + length :] + bytes(100_000)}
 
 
+def _many_headers() -> Files:
+    shard = header_bytes("{}" + " " * 3_000_000)
+    return {f"model-{number:05d}-of-00040.safetensors": shard for number in range(1, 41)}
+
+
 def _object(*entries: str) -> str:
     return "{" + ",".join(entries) + "}"
 
@@ -144,6 +149,13 @@ HEADERS = (
         "is no JSON, or more than 1048576 bytes",
         "a tensor's entry with 2 MB of lists",
         _raw('{"a":{"x":[[]' + ",[]" * 700_000 + "]}}"),
+    ),
+    Attack(
+        "header",
+        "40 shards with headers of 3 MB of spaces each",
+        Refuses(HeaderError, "bytes and 300000 tensors were expected in all shards together"),
+        _many_headers,
+        places=("folder",),
     ),
     Attack("header", "100,000 tensors beside the norms", Reads("reads the norms, in under 2 s"), _many_tensors),
 )

@@ -15,7 +15,16 @@ from typing import Any
 from lnsim.checkpoint.header import LENGTH_BYTES, Header, header_stop, parse_header
 from lnsim.checkpoint.layout import CONFIG_NAME, Layout, check_index, find_layout, parse_index
 from lnsim.checkpoint.ranges import ByteRange, part_range, plan_reads, slice_reads
-from lnsim.checkpoint.source import MAX_JSON_BYTES, Progress, Traffic, by_shard, locate, no_progress, parse_config
+from lnsim.checkpoint.source import (
+    MAX_JSON_BYTES,
+    Progress,
+    Traffic,
+    by_shard,
+    check_totals,
+    locate,
+    no_progress,
+    parse_config,
+)
 from lnsim.checkpoint.store import read_provenance
 from lnsim.errors import FormatError, HeaderError, RangeError, SourceError, TensorNotFoundError
 
@@ -107,7 +116,11 @@ def open_local(
         raise SourceError(f"Opening {source}: there is no such folder or file.")
     weight_map = _weight_map(folder, layout, where)
     shards = sorted(set(weight_map.values())) if weight_map else layout.shards
-    headers = {shard: _read_header(folder / shard, where=f"{where}/{shard}") for shard in shards}
+    headers: dict[str, Header] = {}
+    for shard in shards:
+        headers[shard] = _read_header(folder / shard, where=f"{where}/{shard}")
+        if len(shards) > 1:
+            check_totals(headers.values(), where=where)
     if weight_map:
         check_index(weight_map, locate(headers, where=where), where=where)
     config = _read_config(folder, where)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lnsim.checkpoint.header import Header
-from lnsim.errors import FormatError, TensorNotFoundError
+from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
+from lnsim.errors import FormatError, HeaderError, TensorNotFoundError
 
 __all__ = [
+    "MAX_ALL_TENSORS",
     "MAX_JSON_BYTES",
     "MAX_JSON_PARTS",
     "Checkpoint",
@@ -19,6 +20,7 @@ __all__ = [
     "Traffic",
     "by_shard",
     "check_parts",
+    "check_totals",
     "locate",
     "no_progress",
     "parse_config",
@@ -30,6 +32,9 @@ MAX_JSON_BYTES = 64 * 1024 * 1024
 MAX_JSON_PARTS = 3_000_000
 """Values of a config, index, listing or all headers of a repo; 150,000 tensors, more than any model has, have 2 million
 in their headers."""
+
+MAX_ALL_TENSORS = 300_000
+"""Tensors of all shards together; the largest known checkpoint has half of that."""
 
 Progress = Callable[[int, int], None]
 """Called with the steps done and the steps planned, from any thread."""
@@ -119,6 +124,22 @@ def locate(headers: Mapping[str, Header], *, where: str) -> dict[str, str]:
                 )
             found[name] = shard
     return found
+
+
+def check_totals(headers: Iterable[Header], *, where: str) -> None:
+    """Refuse shards whose headers are fair each by itself and too much together; ask after each one that is read.
+
+    Raises:
+        HeaderError: when they have more bytes than one header may have, or too many tensors.
+    """
+    headers = list(headers)
+    n_bytes = sum(header.buffer_start for header in headers)
+    n_tensors = sum(len(header.tensors) for header in headers)
+    if n_bytes > MAX_HEADER_BYTES or n_tensors > MAX_ALL_TENSORS:
+        raise HeaderError(
+            f"Reading the headers of {where}: at most {MAX_HEADER_BYTES} bytes and {MAX_ALL_TENSORS} tensors were "
+            f"expected in all shards together, found {n_bytes} and {n_tensors} in the first {len(headers)}."
+        )
 
 
 def by_shard(names: Iterable[str], headers: Mapping[str, Header], *, where: str) -> dict[str, list[str]]:
