@@ -11,7 +11,7 @@ sd^2) each. Then, to first order in 1/n,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,17 +74,21 @@ class Gaussian:
 
     def simulated(self, draws: Draws) -> dict[str, float]:
         """The same from draws: means and standard deviations (ddof 1) over them."""
+        found = self.values(draws)
+        means = {name: float(values.mean()) for name, values in found.items()}
+        return means | {f"{name}_std": float(values.std(ddof=1)) for name, values in found.items()}
+
+    def values(self, draws: Draws) -> dict[str, Floats]:
+        """Cosine, r and L2 of every draw, each of shape ``(n_draws,)``."""
         a = self.mean_a + self.std_a * draws.mean_x
         b = self.mean_b + self.std_b * draws.mean_y
         square_a, square_b = a**2 + self.std_a**2 * draws.var_x, b**2 + self.std_b**2 * draws.var_y
         product = a * b + self.std_a * self.std_b * draws.covariance
-        found = {
-            "cosine": product / np.sqrt(square_a * square_b),
-            "r": draws.covariance / np.sqrt(draws.var_x * draws.var_y),
-            "l2": np.sqrt(draws.hidden_size * (square_a + square_b - 2 * product)),
+        return {
+            "cosine": np.asarray(product / np.sqrt(square_a * square_b)),
+            "r": np.asarray(draws.covariance / np.sqrt(draws.var_x * draws.var_y)),
+            "l2": np.asarray(np.sqrt(draws.hidden_size * (square_a + square_b - 2 * product))),
         }
-        means = {name: float(values.mean()) for name, values in found.items()}
-        return means | {f"{name}_std": float(values.std(ddof=1)) for name, values in found.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +104,13 @@ class Draws:
     var_x: Floats
     var_y: Floats
     covariance: Floats
+
+    def parts(self, n: int) -> Iterator[Draws]:
+        """The draws in `n` parts of equal number, independent of each other; what is left over is in none."""
+        size = len(self.covariance) // n
+        moments = (self.mean_x, self.mean_y, self.var_x, self.var_y, self.covariance)
+        for start in range(0, n * size, size):
+            yield Draws(self.hidden_size, *(moment[start : start + size] for moment in moments))
 
 
 def draw(hidden_size: int, n_draws: int, seed: int) -> Draws:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from lnsim.checkpoint.vectors import NormVectors
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.influence import carrying_channels, extreme_channels, without_extremes
 from lnsim.measure.matched import MatchedRows
@@ -22,7 +22,7 @@ from lnsim.measure.model_pairs import PAIR_GROUPS
 from lnsim.measure.nulls import Floats, NullResult, holm
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
-__all__ = ["KnownRelation", "ListedPair", "listed_pairs", "pairs_of"]
+__all__ = ["KnownRelation", "ListedPair", "comparable", "listed_pairs", "pairs_of"]
 
 _RANGE = (0.025, 0.975)
 
@@ -108,8 +108,8 @@ def listed_pairs(
     """
     orders: dict[int, Orders] = {}
     rows = []
-    for one, a, b in _comparable(models, pairs):
-        size = a.unit.shape[1]
+    for one, role_a, role_b in comparable(models, pairs):
+        a, b, size = MatchedRows.of(role_a), MatchedRows.of(role_b), role_a.hidden_size
         if size not in orders:
             orders[size] = channel_orders(size, n_permutations, seed)
         known = relation(one.a, one.b)
@@ -122,15 +122,16 @@ def listed_pairs(
     return frame.reset_index(drop=True)
 
 
-def _comparable(
+def comparable(
     models: Mapping[str, NormVectors], pairs: Sequence[ListedPair]
-) -> Iterator[tuple[ListedPair, MatchedRows, MatchedRows]]:
+) -> Iterator[tuple[ListedPair, RoleVectors, RoleVectors]]:
+    """Each pair with the vectors of its two roles; one is left out where the models or roles are not there."""
     for one in pairs:
         have = all(
             key in models and role in models[key].roles for key, role in ((one.a, one.role_a), (one.b, one.role_b))
         )
         if have and models[one.a].hidden_size == models[one.b].hidden_size:
-            yield one, MatchedRows.of(models[one.a][one.role_a]), MatchedRows.of(models[one.b][one.role_b])
+            yield one, models[one.a][one.role_a], models[one.b][one.role_b]
 
 
 def _measured(a: MatchedRows, b: MatchedRows, orders: Orders) -> dict[str, Any]:

@@ -21,10 +21,10 @@ Orders = npt.NDArray[np.unsignedinteger[Any]]
 """Permutations of the channels, one a column: ``permutation.channel_orders`` makes them."""
 
 _CHANNELS = 256
-"""Channels at a time: with _PERMUTATIONS of them, 46 layers take 377 kB, less than half of a core's own cache."""
+"""Channels at a time."""
 
-_PERMUTATIONS = 4
-"""Permutations at a time."""
+_VALUES = 48_000
+"""Values gathered at a time: 384 kB, less than half of a core's own cache."""
 
 
 def layer_values(unit_a: Floats, unit_b: Floats, orders: Orders) -> Floats:
@@ -40,9 +40,10 @@ def layer_values(unit_a: Floats, unit_b: Floats, orders: Orders) -> Floats:
     """
     channels_a, channels_b = np.ascontiguousarray(unit_a.T), np.ascontiguousarray(unit_b.T)
     found = np.empty((orders.shape[1], unit_a.shape[0]))
-    for start in range(0, len(found), _PERMUTATIONS):
-        block = np.ascontiguousarray(orders[:, start : start + _PERMUTATIONS].T)
-        found[start : start + _PERMUTATIONS] = _block(channels_a, channels_b, block.astype(np.intp))
+    step = max(1, _VALUES // (min(_CHANNELS, len(channels_a)) * len(unit_a)))
+    for start in range(0, len(found), step):
+        block = np.ascontiguousarray(orders[:, start : start + step].T)
+        found[start : start + step] = _block(channels_a, channels_b, block.astype(np.intp))
     return found
 
 
