@@ -5,8 +5,8 @@
 Both must accept the same inputs, and then see the same names, dtypes, shapes, bytes and metadata; a header alone must
 give what the whole file gives. The only difference allowed is the one that the parser's docstring lists and that small
 inputs can reach: a tensor name that comes twice, which we refuse. Exit code 1 on any other difference, an exception
-that is no HeaderError, an input over 2 s of CPU time, or memory over 256 MB. The inputs depend on seed and count, not on
-the number of jobs. One in a hundred comes from Hypothesis (and depends on its version), the rest from
+that is no HeaderError, an input over 2 s of CPU time, or memory over 256 MB. The inputs depend on seed and count,
+not on the number of jobs. One in a hundred comes from Hypothesis (and depends on its version), the rest from
 `header_inputs.py`.
 """
 
