@@ -110,3 +110,14 @@ def test_every_row_of_these_tables_says_that_it_is_a_replica_or_made_without_vec
         assert sources == {"REPLICA, synthetic"} or (
             path.name.startswith("10_") and sources == {"published numbers alone"}
         ), path.name
+
+
+def test_projections_are_at_the_distances_of_003_with_no_correlation_at_all() -> None:
+    """003's rel_l2 of k_proj goes from 1.160 to 1.640 and of v_proj from 1.194 to 2.016."""
+    frame = pd.read_csv(TABLES / "08_layer_pairs.csv")
+    ends = frame.groupby("kind")["rel_l2"].agg(["min", "max"])
+    assert ends.loc["k_proj"].tolist() == pytest.approx([1.160, 1.640], abs=1e-3)
+    assert ends.loc["v_proj"].tolist() == pytest.approx([1.194, 2.016], abs=1e-3)
+    assert frame["null_std"].iloc[0] == 1 / 2048
+    assert frame["z"].abs().max() < 4
+    assert frame["cv_diff"].isna().all()
