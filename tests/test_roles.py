@@ -853,7 +853,7 @@ NAME = st.lists(
 ).map(".".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(names=st.lists(NAME, max_size=6), kind=st.sampled_from([".weight", ".bias", ".gamma", "_weight", ""]))
 def test_any_names_give_a_map_or_a_role_error(names: list[str], kind: str) -> None:
     shapes: Shapes = {name + kind: (8,) for name in names}

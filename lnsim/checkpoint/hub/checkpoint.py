@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from lnsim.checkpoint.header import Header
+from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
 from lnsim.checkpoint.hub.all_headers import headers_in_one_call
 from lnsim.checkpoint.hub.cache import cached_snapshot
 from lnsim.checkpoint.hub.client import Settings, stopped_by_hand
@@ -22,13 +22,16 @@ from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.layout import Layout, check_index, find_layout
 from lnsim.checkpoint.local import LocalCheckpoint
 from lnsim.checkpoint.ranges import Read, part_range, plan_reads, slice_reads
-from lnsim.checkpoint.source import Progress, Traffic, by_shard, locate, no_progress
+from lnsim.checkpoint.source import Progress, Traffic, by_shard, check_totals, locate, no_progress
 from lnsim.checkpoint.window import Window
 from lnsim.errors import HeaderError, HubError, TensorNotFoundError
 
 __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 
 A = TypeVar("A")
+
+_FAIR_SHARE = 1_000_000
+"""Bytes that the header of each of many shards may have, however many they are."""
 
 _CHEAP = 4 * 1024
 _DEAR = 16 * 1024
@@ -189,14 +192,16 @@ def _shards_one_by_one(repo: Repo, layout: Layout, progress: Progress) -> dict[s
         names_of.setdefault(shard, []).append(name)
     files = _shards(repo, sorted(names_of) or layout.shards)
     first, *others = files
-    files[first].read_header(Window().size(names_of[first]) if first in names_of else FIRST_WINDOW)
+    longest = max(MAX_HEADER_BYTES // len(files), _FAIR_SHARE)
+    files[first].read_header(Window().size(names_of[first]) if first in names_of else FIRST_WINDOW, longest)
     # Shards of one model have entries of about one size: the first one tells what to ask for.
     learnt = Window.learnt(files[first].header)
 
     def read_header(shard: str) -> None:
-        files[shard].read_header(learnt.size(names_of[shard]) if shard in names_of else FIRST_WINDOW)
+        files[shard].read_header(learnt.size(names_of[shard]) if shard in names_of else FIRST_WINDOW, longest)
 
     repo.transport.map(read_header, others, progress)
+    check_totals((shard.header for shard in files.values()), where=repo.where)
     if weight_map:
         tensors = locate({name: shard.header for name, shard in files.items()}, where=repo.where)
         check_index(weight_map, tensors, where=repo.where)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from lnsim.checkpoint.header import Header, header_stop, parse_header
+from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header, header_stop, parse_header
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError
 from lnsim.checkpoint.hub.transport import Body, Resolved, Transport
 from lnsim.checkpoint.ranges import ByteRange, Read
@@ -50,13 +50,23 @@ class RemoteShard:
             raise HeaderError(f"Reading {self.where}: its header has not been read yet.")
         return self._header
 
-    def read_header(self, window: int = FIRST_WINDOW) -> None:
-        """Fetch the header from the file's first bytes, in one request where it fits the window."""
+    def read_header(self, window: int = FIRST_WINDOW, longest: int = MAX_HEADER_BYTES) -> None:
+        """Fetch the header from the file's first bytes, in one request where it fits the window.
+
+        Args:
+            window: bytes asked for first.
+            longest: bytes that it may have; one that is longer is refused before it is fetched.
+        """
         first = self._ask(ByteRange(0, window), may_be_clipped=True)
         try:
             stop = header_stop(first.data, first.file_size)
         except HeaderError as error:
             raise HeaderError(f"Reading the header of {self.where}: {error}") from None
+        if stop > longest:
+            raise HeaderError(
+                f"Reading the header of {self.where}: at most {longest} bytes were expected for one of so many shards, "
+                f"found {stop}."
+            )
         data = first.data
         if stop > len(data):
             data += self._ask(ByteRange(len(data), stop)).data
