@@ -80,3 +80,16 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_named_index_is_kept_even_where_it_counts(tmp_path: Path) -> None:
     frame = pd.DataFrame({"r": [0.5, 1.0]}, index=pd.RangeIndex(0, 20, 10, name="layer"))
     assert save_table(frame, tmp_path, "01_t").read_text() == "layer,r\n0,0.5\n10,1.0\n"
+
+
+def test_powers_of_ten_on_a_logarithmic_axis_are_drawn_as_powers(tmp_path: Path) -> None:
+    figure, ax = plt.subplots(layout="constrained")
+    ax.plot([1, 2, 3], [1e-7, 1e-3, 1e-1], label="$a$")
+    ax.set_yscale("log")
+    ax.set_title("$x_1$ of a hostile name")
+    save_figure(figure, tmp_path, "01_log", "synthetic")
+    plt.close(figure)
+    words = "".join(line for line in (tmp_path / "01_log.svg").read_text().splitlines() if "<!--" in line)
+    assert "mathdefault{10^{-6}}" in words  # matplotlib names a formula that it has drawn so
+    assert not [t for t in ax.get_yticklabels() if t.get_text().startswith("$") and not t.get_parse_math()]
+    assert "$x_1$ of a hostile name" in words

@@ -119,6 +119,9 @@ def _make_plain(figure: Figure) -> None:
     """Names are drawn as they are: no formula is looked for between two dollar signs, and no control is left."""
     from matplotlib.text import Text
 
+    for axes in figure.axes:
+        for axis in filter(None, (axes.xaxis, axes.yaxis, getattr(axes, "zaxis", None))):
+            axis.get_ticklabels(which="both")  # gives ticks their words, which are formulas on a logarithmic axis
     for drawn in figure.findobj(Text):
         words = drawn.get_text() if isinstance(drawn, Text) else ""
         if isinstance(drawn, Text) and not words.startswith(_TICK):
