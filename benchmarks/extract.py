@@ -37,7 +37,10 @@ REPOS = [family.repo_id for family in DISPUTE]
 
 
 class Server(hub_stand_in.HubStandIn):
-    """A stand-in that has its answers ready, so that its own work is not what is measured."""
+    """A stand-in that has its answers ready, so that its own work is not what is measured.
+
+    JSON is packed where the client asks for that, as a web server does.
+    """
 
     def fill(self) -> None:
         """Put the ten checkpoints in, and pack the answers that hold all headers of one."""
@@ -48,6 +51,17 @@ class Server(hub_stand_in.HubStandIn):
             headers = {n: json.loads(hub_stand_in._header_text(f)) for n, f in files.items() if n.endswith("tensors")}
             text = json.dumps({"index": {"metadata": {}}, "headers": headers}, separators=(",", ":"))
             self.packed[family.repo_id] = gzip.compress(text.encode(), 6)
+            for name in ("config.json", "model.safetensors.index.json"):
+                content = files[name]
+                assert isinstance(content, bytes)
+                self.packed[f"{family.repo_id}/{name}"] = gzip.compress(content, 6)
+
+    def _answer_resolve(self, handler: Any, repo_id: str, revision: str, name: str) -> None:
+        key = f"{repo_id}/{name}"
+        if "gzip" not in handler.headers.get("Accept-Encoding", "") or key not in self.packed:
+            super()._answer_resolve(handler, repo_id, revision, name)
+        else:
+            handler.send(200, self.packed[key], {"Content-Encoding": "gzip", "Content-Type": "application/json"})
 
     def _answer_one_call(self, handler: Any, repo_id: str) -> None:
         if self.offers_one_call:
@@ -57,7 +71,7 @@ class Server(hub_stand_in.HubStandIn):
 
 
 def serve(latency: float, offers_one_call: bool, pipe: multiprocessing.connection.Connection) -> None:
-    """Serve until the parent ends; a message is answered with the connections to each origin since the last."""
+    """Serve until the parent ends; a message is answered with the connections to each origin since the last one."""
     with Server(latency=latency, offers_one_call=offers_one_call) as hub:
         hub.fill()
         pipe.send(hub.endpoint)

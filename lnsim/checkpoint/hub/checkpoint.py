@@ -7,6 +7,7 @@ once, and its signed target serves all further ranges of it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -29,6 +30,9 @@ from lnsim.errors import HeaderError, HubError, TensorNotFoundError
 __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 
 A = TypeVar("A")
+
+_few_at_a_time = threading.BoundedSemaphore(4)
+"""Checkpoints whose headers are read one by one: each has many to ask for, and an index to hold until they are there."""
 
 _FAIR_SHARE = 1_000_000
 """Bytes that the header of each of many shards may have, however many they are."""
@@ -182,7 +186,9 @@ def _open_shards(
             shard.take_header(together.headers[name], repo.sizes[name])
         return files, together.config
     config_to_come = repo.transport.client.aside(repo.config)
-    return _shards_one_by_one(repo, layout, progress), config_to_come.result()
+    with _few_at_a_time:
+        files = _shards_one_by_one(repo, layout, progress)
+    return files, config_to_come.result()
 
 
 def _shards_one_by_one(repo: Repo, layout: Layout, progress: Progress) -> dict[str, RemoteShard]:

@@ -47,7 +47,7 @@ _Kinds = type[Exception] | tuple[type[Exception], ...]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_HOPS = 5
-_MAX_REDIRECT_BODY = 64 * 1024
+_MAX_SIDE_BODY = 64 * 1024
 _STEP = 0.2
 """Seconds between two looks, during a pause, at whether it is still worth waiting."""
 
@@ -143,7 +143,7 @@ class Transport:
             with self._follow(url, {"Range": ByteRange(0, 1).http}, stop_at_foreign=True) as answer:
                 check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
                 if answer.status in _REDIRECTS:
-                    _read(answer, _MAX_REDIRECT_BODY)
+                    _read(answer, _MAX_SIDE_BODY)
                     size = _whole_number(answer.headers.get("x-linked-size"))
                     target = _joined(answer.url, answer.headers.get("location", ""))
                     if target == answer.url:
@@ -195,9 +195,11 @@ class Transport:
                 target = _joined(url, answer.headers.get("location", ""))
                 redirected = answer.status in _REDIRECTS and target != url
                 if not redirected or (stop_at_foreign and origin_of(target) != origin_of(url)):
+                    if answer.status >= 400:
+                        _read(answer, _MAX_SIDE_BODY)  # of no use but for keeping the connection
                     yield _Located(answer, url)
                     return
-                _read(answer, _MAX_REDIRECT_BODY)
+                _read(answer, _MAX_SIDE_BODY)
                 if url.startswith("https:") and not target.startswith("https:"):
                     raise UnusableAddressError("it leads from https to an address without encryption")
             url = target
