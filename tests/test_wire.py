@@ -87,6 +87,15 @@ def test_one_whose_body_was_not_read_is_not_used_again(wire: Wire) -> None:
     assert len(accepted) == 2
 
 
+def test_one_whose_body_was_read_is_kept_whatever_is_made_of_it(wire: Wire) -> None:
+    with listening(answering(9, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")) as (url, accepted):
+        for _ in range(3):
+            with pytest.raises(KeyError), wire.get(url, {}) as answer:
+                assert list(answer.chunks()) == []
+                raise KeyError(answer.status)
+    assert len(accepted) == 1
+
+
 def test_a_server_that_says_close_is_taken_at_its_word(wire: Wire) -> None:
     text = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
     with listening(answering(9, text)) as (url, accepted):

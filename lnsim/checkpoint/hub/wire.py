@@ -71,6 +71,7 @@ class Answer:
     headers: Mapping[str, str]
     _response: http.client.HTTPResponse = field(repr=False)
     _exchange: _Exchange = field(repr=False)
+    _whole: bool = False
 
     @property
     def received(self) -> int:
@@ -81,6 +82,11 @@ class Answer:
     def asked(self) -> int:
         """Requests sent for it: one more where a connection had been closed while it lay idle."""
         return self._exchange.asked
+
+    @property
+    def leaves_connection_clean(self) -> bool:
+        """Whether its body was read to the end, and the server means to go on."""
+        return self._whole and not self._response.will_close
 
     def chunks(self) -> Iterator[bytes]:
         """The body piece by piece, to its announced end or an error."""
@@ -93,6 +99,7 @@ class Answer:
             # An end in the middle of the headers looks like their end, and then like an empty body of no length.
             raise WireError("the server hung up before the body")
         self._response.close()
+        self._whole = True
 
 
 class Wire:
@@ -125,15 +132,14 @@ class Wire:
         """
         origin = origin_of(url)
         exchange = self._begin()
-        keep = False
+        answer: Answer | None = None
         try:
             answer = self._send(exchange, origin, _target(url), {"Host": origin.netloc, **headers})
             yield answer
-            keep = answer._response.isclosed() and not answer._response.will_close
         except (OSError, http.client.HTTPException, WireError) as error:
             raise self._failure(exchange, error) from None
         finally:
-            self._end(exchange, origin, keep)
+            self._end(exchange, origin, keep=answer is not None and answer.leaves_connection_clean)
 
     def close(self) -> None:
         """Shut every connection; whoever waits for one gets ClosedError, and so does whoever comes later."""
