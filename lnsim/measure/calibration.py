@@ -20,7 +20,20 @@ from lnsim.measure.drawn_models import Template
 from lnsim.measure.nulls import Floats, centred_unit
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
-__all__ = ["LEVELS", "NAIVE", "TESTS", "calibrate", "naive_sigma", "rejections", "smoothed"]
+__all__ = [
+    "LEVELS",
+    "NAIVE",
+    "N_LAYERS",
+    "TESTS",
+    "calibrate",
+    "naive_sigma",
+    "rejections",
+    "sigma_by_role",
+    "smoothed",
+]
+
+N_LAYERS = 5
+"""Layers of the drawn models: the first and four others, as the published sigma had them."""
 
 LEVELS = (0.05, 0.01)
 """Levels at which rejections are counted."""
@@ -48,7 +61,7 @@ def calibrate(
         n_channels: of the drawn models.
         n_draws: pairs.
         n_permutations: of each test; every pair has permutations of its own, shared by its tests.
-        seed: of the draws and permutations.
+        seed: of the draws and permutations; every pair has a stream of its own.
 
     Returns:
         One row a pair: ``role``, ``template_a`` and ``template_b``, a p-value for each of TESTS and NAIVE, and
@@ -62,9 +75,9 @@ def calibrate(
             f"Calibrating with {n_draws} draws from {len(templates)} templates: expected at least one of each, and 3 "
             "layers a template."
         )
-    generator = np.random.default_rng(seed)
     rows = []
-    for _ in range(n_draws):
+    for place in range(n_draws):
+        generator = np.random.default_rng([seed, place])
         first, second = _two(templates, generator)
         a, b = first.draw(n_channels, generator), second.draw(n_channels, generator)
         orders = channel_orders(n_channels, n_permutations, int(generator.integers(2**32)))
@@ -86,6 +99,13 @@ def naive_sigma(a: Floats, b: Floats) -> float:
     across = (unit_a * unit_b).sum(axis=1)[1:]
     within = np.concatenate([one[1:] @ one[0] for one in (unit_a, unit_b)])
     return float((across.mean() - within.mean()) / np.sqrt((across.var() + within.var()) / 2))
+
+
+def sigma_by_role(frame: pd.DataFrame) -> pd.DataFrame:
+    """The sigma of the drawn pairs: index ``role``; ``n``, ``median``, ``least``, ``most``, share ``above_2_share``."""
+    grouped = frame.groupby("role", sort=False)["sigma"]
+    found = grouped.agg(n="size", median="median", least="min", most="max")
+    return found.assign(above_2_share=grouped.agg(lambda values: float((values > 2).mean())))
 
 
 def rejections(frame: pd.DataFrame, n_permutations: int, seed: int) -> pd.DataFrame:

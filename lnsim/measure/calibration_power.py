@@ -18,7 +18,13 @@ from lnsim.measure.drawn_models import Template
 from lnsim.measure.nulls import Floats
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
-__all__ = ["CHANGES", "farthest_found", "power_curve", "power_curves"]
+__all__ = ["CHANGES", "NOISE", "UPDATES", "amounts", "farthest_found", "power_curve", "power_curves"]
+
+UPDATES = (0.0, 0.5, 0.7, 0.8, 0.85, 0.9, 1.0)
+"""Shares of the pattern that are replaced."""
+
+NOISE = (4.0, 8.0, 16.0, 32.0, 64.0)
+"""Noise in units of the layer's spread."""
 
 _ENOUGH = 0.9
 """Share of pairs that must be found for a change to count as found."""
@@ -107,18 +113,25 @@ def power_curve(
 
 def power_curves(
     template: Template,
-    amounts: Mapping[str, Sequence[float]],
+    steps: Mapping[str, Sequence[float]],
     n_channels: int,
     n_draws: int,
     n_permutations: int,
     seed: int,
 ) -> pd.DataFrame:
-    """``power_curve`` of several changes, one below the other; `amounts` by the change's name."""
+    """``power_curve`` of several changes, one below the other; `steps` are the amounts by the change's name."""
     curves = [
-        power_curve(template, change, steps, n_channels, n_draws, n_permutations, seed)
-        for change, steps in amounts.items()
+        power_curve(template, change, tried, n_channels, n_draws, n_permutations, seed)
+        for change, tried in steps.items()
     ]
     return pd.concat(curves, ignore_index=True)
+
+
+def amounts(template: Template) -> dict[str, tuple[float, ...]]:
+    """The amounts of every change that are tried: of the layers none to three, then half and all of them."""
+    n = len(template.level)
+    layers = sorted({*range(min(4, n)), n // 2, n})
+    return {"share of update": UPDATES, "added noise": NOISE, "share of layers": tuple(one / n for one in layers)}
 
 
 def farthest_found(curves: pd.DataFrame) -> pd.DataFrame:

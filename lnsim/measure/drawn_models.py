@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import stats
 
 from lnsim.checkpoint.vectors import NormVectors
@@ -21,7 +22,7 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats
 
-__all__ = ["Template", "fitted", "templates"]
+__all__ = ["Template", "described", "fitted", "templates", "whole"]
 
 _DEGREES = (2.1, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0)
 """Degrees of freedom that are tried; the fewer, the heavier the tails."""
@@ -115,6 +116,30 @@ def templates(
     if not found:
         raise ComparisonError(f"Measuring templates: no model has {n_layers} layers of {' or '.join(roles)}.")
     return tuple(found)
+
+
+def whole(vectors: NormVectors, role: str, label: str) -> Template:
+    """A template of all layers of one model's role; RoleError when the model has none."""
+    return fitted(label, role, vectors[role].scale)
+
+
+def described(found: Sequence[Template]) -> pd.DataFrame:
+    """What was measured, one row a template.
+
+    Returns:
+        Columns ``model``, ``role``, ``layers``, ``degrees`` (of freedom: the fewer, the heavier the tails),
+        ``alike_least`` and ``alike_most`` (smallest and largest correlation of two layers), and ``level_least`` and
+        ``level_most``, the layers' levels in units of their spreads.
+    """
+    rows = []
+    for one in found:
+        pairs = one.correlation[np.triu_indices(len(one.level), 1)]
+        ratio = one.level / one.spread
+        ends = {"alike_least": pairs.min(), "alike_most": pairs.max()}
+        levels = {"level_least": ratio.min(), "level_most": ratio.max()}
+        name = {"model": one.name, "role": one.role, "layers": len(one.level), "degrees": one.degrees}
+        rows.append({**name, **ends, **levels})
+    return pd.DataFrame(rows)
 
 
 def _half_width(degrees: float) -> float:

@@ -9,6 +9,7 @@ The exact spread under permuted channels stands beside it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,7 @@ def stack_nulls(
         pairs: as ``listed_pairs.pairs_of`` gives them.
         labels: what readers see of each key.
         n_draws: pairs of stacks simulated, the layers independent of each other.
-        seed: of the draws; each hidden size and number of layers has its own.
+        seed: of the draws; pairs of one hidden size and number of layers share them.
 
     Returns:
         Columns ``pair``, ``norms``, ``layers``, ``cosine``, ``r``; for the published moments and for the pair's own,
@@ -49,17 +50,20 @@ def stack_nulls(
         0 under all nulls, ``r_std_gaussian`` (closed form), ``r_std_simulated`` and ``r_std_permuted`` (exact, layers
         as they are).
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
+    drawn: dict[tuple[int, int], list[Draws]] = {}
     for one, a, b in comparable(models, pairs):
         _, rows_a, rows_b = np.intersect1d(a.layers, b.layers, assume_unique=True, return_indices=True)
+        size = len(rows_a), a.hidden_size
+        if size not in drawn:
+            drawn[size] = list(draw(size[1], n_draws * size[0], seed).parts(size[0]))
         words = {"pair": f"{labels[one.a]} × {labels[one.b]}", "norms": one.norms}
-        rows.append(words | _beside(a.scale[rows_a], b.scale[rows_b], n_draws, seed))
+        rows.append(words | _beside(a.scale[rows_a], b.scale[rows_b], drawn[size]))
     return pd.DataFrame(rows)
 
 
-def _beside(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32], n_draws: int, seed: int) -> dict[str, float]:
+def _beside(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32], draws: Sequence[Draws]) -> dict[str, float]:
     n_layers, hidden_size = a.shape
-    draws = list(draw(hidden_size, n_draws * n_layers, seed).parts(n_layers))
     own = _of_layers(a, b)
     mean, std = PUBLISHED
     published = [Gaussian(mean, std, mean, std, hidden_size)] * n_layers

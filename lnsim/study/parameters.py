@@ -18,7 +18,7 @@ from lnsim.study.fields import wrong
 
 __all__ = ["GROUPINGS", "NUMBERS", "PARAMETERS", "REQUIRED", "check_parameters"]
 
-NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(12))
+NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(13))
 """Notebook numbers that a study may speak of."""
 
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -46,6 +46,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "09": ("seed",),
         "10": ("models",),
         "11": (),
+        "12": ("models", "featured", "roles", "n_draws", "n_power_draws", "n_permutations", "seed"),
     }
 )
 """Parameters that each notebook needs; any other of PARAMETERS may be given as well."""
@@ -207,6 +208,7 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "baseline_layer": _whole(0, 9999),
         "n_permutations": _whole(1, _MAX_PERMUTATIONS),
         "n_draws": _whole(2, _MAX_PERMUTATIONS),
+        "n_power_draws": _whole(2, _MAX_PERMUTATIONS),
         "seed": _whole(0, 2**32 - 1),
     }
 )

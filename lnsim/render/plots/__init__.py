@@ -17,6 +17,12 @@ from lnsim.render.plots.baseline import (
     each_layer_as_baseline,
     null_band,
 )
+from lnsim.render.plots.calibration import (
+    calibration_thumbnail,
+    power_panels,
+    rejection_curves,
+    sigma_strokes,
+)
 from lnsim.render.plots.change import change_by_layer, change_thumbnail
 from lnsim.render.plots.claims import claims_thumbnail, printed_against_possible, rounding_alone, verdict_bars
 from lnsim.render.plots.comparison import (
@@ -58,6 +64,7 @@ __all__ = [
     "baseline_thumbnail",
     "block_norms_by_layer",
     "by_distance",
+    "calibration_thumbnail",
     "change_by_layer",
     "change_thumbnail",
     "channel_bars",
@@ -91,12 +98,15 @@ __all__ = [
     "null_of_mean_r",
     "pair_curves",
     "pairs_against_null",
+    "power_panels",
     "printed_against_possible",
     "projection_thumbnail",
+    "rejection_curves",
     "ridges",
     "rounding_alone",
     "rounding_by_layer",
     "scores_by_group",
+    "sigma_strokes",
     "stack_maps",
     "statistics_panels",
     "style",
