@@ -2,8 +2,8 @@
 
 Everything here takes one matrix of likeness, a frame whose index holds the layer numbers of a and whose columns hold
 those of b; r is meant, and any measure that grows with likeness will do. A best match is a selection: among many cells
-one is always the largest, so it is no evidence by itself. ``layer_null`` says what the order of the layers is worth,
-``lnsim.measure.permutation`` what the channels are worth.
+one is always the largest, so it is no evidence by itself. ``layer_null`` and ``lnsim.measure.layer_nulls`` say what the
+order of the layers is worth, ``lnsim.measure.permutation`` what the channels are worth.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = [
     "diagonal_statistics",
     "layer_null",
     "margin",
+    "matched_places",
     "nearest",
 ]
 
@@ -108,6 +109,11 @@ def margin(matrix: pd.DataFrame, offset: int = 0) -> float:
     others = values[rows].copy()
     others[np.arange(len(rows)), columns] = -np.inf
     return float((values[rows, columns] - others.max(axis=1)).mean())
+
+
+def matched_places(matrix: pd.DataFrame) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Row and column of every cell at equal layer numbers; ComparisonError where there is none."""
+    return _partners(matrix, 0)[1:]
 
 
 def best_match(matrix: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,130 @@
+"""Tests of the nulls of alignments: related stacks stand out, strangers do not, and no measure is computed twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_stacks import matrix, noisy, stack
+
+from lnsim.errors import ComparisonError
+from lnsim.measure import alignment
+from lnsim.measure.alignment_many import Cells, gaps, longest_ascents
+from lnsim.measure.layer_nulls import MEASURES, layer_nulls, layer_orders, match_in_order, pattern_nulls
+from lnsim.measure.nulls import holm
+from lnsim.measure.permutation import channel_orders
+
+ORDERS = channel_orders(256, 99, 0)
+
+
+def test_a_fine_tune_is_beyond_both_nulls_in_every_measure() -> None:
+    a, b = stack(12), noisy(stack(12))
+    found = matrix(a, b)
+    assert {name: null.pvalue for name, null in layer_nulls(found, 199, 0).items()} == dict.fromkeys(MEASURES, 1 / 200)
+    nulls = pattern_nulls(a, b, found, ORDERS)
+    assert {null.pvalue for null in nulls.values()} == {0.01}
+    assert nulls["match"].statistic == 1.0
+
+
+@pytest.mark.parametrize(
+    "origin", [[*range(4, 16)], [*range(1, 16, 2)], [*range(12), *range(6, 16)]], ids=["shifted", "pruned", "expanded"]
+)
+def test_moved_layers_keep_their_order_beyond_both_nulls(origin: list[int]) -> None:
+    a, b = stack(16), noisy(stack(16)[origin])
+    found = matrix(a, b)
+    layers, channels = layer_nulls(found, 199, 0), pattern_nulls(a, b, found, ORDERS)
+    assert layers["match"].pvalue == 1 / 200
+    assert layers["offset"].pvalue <= 0.02
+    assert max(channels[name].pvalue for name in ("offset", "match", "match_mean")) == 0.01
+
+
+def test_strangers_of_smooth_stacks_stay_inside_the_null_of_shuffled_channels() -> None:
+    a, b = stack(12, seed=6), stack(12, seed=7)
+    nulls = pattern_nulls(a, b, matrix(a, b), ORDERS)
+    assert min(holm([null.pvalue for null in nulls.values()])) > 0.05
+
+
+def test_the_null_of_shuffled_layers_is_too_narrow_for_smooth_strangers_and_that_of_channels_is_not() -> None:
+    """40 drawn strangers whose neighbouring layers have r of 0.9: the reason why there are two nulls."""
+    by_layers, by_channels = [], []
+    for k in range(40):
+        a, b = stack(8, seed=2 * k, hidden_size=128), stack(8, seed=2 * k + 1, hidden_size=128)
+        found = matrix(a, b)
+        by_layers.append(layer_nulls(found, 99, 0)["offset"].pvalue)
+        by_channels.append(pattern_nulls(a, b, found, channel_orders(128, 39, 0))["offset"].pvalue)
+    assert np.mean(np.array(by_layers) <= 0.05) > 0.15
+    assert np.mean(np.array(by_channels) <= 0.05) < 0.15
+
+
+def test_strangers_of_layers_without_likeness_stay_inside_the_null_of_shuffled_layers() -> None:
+    a, b = np.random.default_rng(3).normal(size=(2, 12, 256))
+    assert min(null.pvalue for null in layer_nulls(matrix(a, b), 199, 0).values()) > 0.05
+
+
+def test_the_statistics_are_those_of_the_alignment_module() -> None:
+    a, b = stack(9), noisy(stack(9)[[0, 1, 2, 3, 5, 6, 8]], 0.2)
+    found = matrix(a, b)
+    for nulls in (layer_nulls(found, 9, 0), pattern_nulls(a, b, found, ORDERS[:, :9])):
+        assert nulls["offset"].statistic == pytest.approx(alignment.by_offset(found)["mean"].max())
+        assert nulls["rate"].statistic == alignment.alignment_rate(found)
+        assert nulls["margin"].statistic == pytest.approx(alignment.margin(found))
+    assert nulls["match_mean"].statistic == pytest.approx(alignment.best_match(found)["value"].mean())
+
+
+def test_a_null_over_layers_holds_the_measures_of_matrices_with_their_columns_permuted() -> None:
+    found = matrix(stack(6, seed=1), stack(7, seed=2))
+    orders, nulls = layer_orders(7, 20, 5), layer_nulls(found, 20, 5)
+    for place, order in enumerate(orders):
+        shuffled = pd.DataFrame(found.to_numpy()[:, order], index=found.index, columns=found.columns)
+        assert nulls["offset"].null_distribution[place] == pytest.approx(alignment.by_offset(shuffled)["mean"].max())
+        assert nulls["rate"].null_distribution[place] == alignment.alignment_rate(shuffled)
+        assert nulls["margin"].null_distribution[place] == pytest.approx(alignment.margin(shuffled))
+        match = alignment.best_match(shuffled)["layer_b"].to_numpy()[np.newaxis]
+        assert nulls["match"].null_distribution[place] == longest_ascents(match)[0] / 6
+
+
+def test_a_null_over_channels_holds_the_measures_of_the_permuted_rows() -> None:
+    a, b = stack(5, seed=1), stack(5, seed=2)
+    nulls = pattern_nulls(a, b, matrix(a, b), ORDERS[:, :5])
+    for place, order in enumerate(ORDERS[:, :5].T):
+        permuted = matrix(a, b[:, order])
+        assert nulls["margin"].null_distribution[place] == pytest.approx(alignment.margin(permuted))
+        assert nulls["offset"].null_distribution[place] == pytest.approx(alignment.by_offset(permuted)["mean"].max())
+
+
+def test_three_layers_have_too_few_orders_for_a_small_p() -> None:
+    found = matrix(stack(3), noisy(stack(3)))
+    assert layer_nulls(found, 999, 0)["margin"].pvalue > 0.1
+
+
+def test_the_same_seed_gives_the_same_p() -> None:
+    found = matrix(stack(6, seed=1), stack(6, seed=2))
+    first, second = (layer_nulls(found, 49, seed=3) for _ in range(2))
+    assert [null.pvalue for null in first.values()] == [null.pvalue for null in second.values()]
+
+
+def test_gaps_take_the_second_largest_where_the_cell_is_the_largest() -> None:
+    assert gaps(np.array([[3.0, 1.0, 2.0], [5.0, 5.0, 0.0]])).tolist() == [[1.0, -2.0, -1.0], [0.0, 0.0, -5.0]]
+
+
+def test_the_order_of_a_match_is_judged_by_its_longest_ascending_part() -> None:
+    share, rows, columns = match_in_order(np.eye(4)[[1, 0, 2, 3]])
+    assert (share, rows.tolist(), columns.tolist()) == (0.75, [0, 1, 2, 3], [1, 0, 2, 3])
+
+
+def test_one_layer_or_no_permutation_is_refused() -> None:
+    with pytest.raises(ComparisonError, match="expected at least 2 layers and 1 permutation"):
+        layer_orders(1, 9, 0)
+    with pytest.raises(ComparisonError, match="Permuting 4 layers 0 times"):
+        layer_orders(4, 0, 0)
+
+
+def test_permutations_of_another_number_of_channels_are_refused() -> None:
+    a = stack(3, hidden_size=32)
+    with pytest.raises(ComparisonError, match="the permutations are of 256 channels"):
+        pattern_nulls(a, a, matrix(a, a), ORDERS)
+
+
+def test_offsets_that_count_are_those_of_the_alignment_module() -> None:
+    found = matrix(stack(4), stack(6))
+    assert len(Cells.of(found).offsets) == len(alignment.by_offset(found))
