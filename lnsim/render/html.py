@@ -45,6 +45,7 @@ class Report:
         thumbnail: the picture of the index entry as an `img` element, or an empty text.
         headline: the figure for the top of the index as a `figure` element, or an empty text.
         pairs: the table of pairs for the index in its scroll box, or an empty text.
+        verdicts: the table of verdicts likewise.
         notebook: the notebook itself.
     """
 
@@ -53,6 +54,7 @@ class Report:
     thumbnail: str
     headline: str
     pairs: str
+    verdicts: str
     notebook: nbformat.NotebookNode = field(repr=False)
 
 
@@ -88,6 +90,7 @@ def read_report(path: Path) -> Report:
         thumbnail=clean_html(thumbnails[-1]) if thumbnails else "",
         headline=_for_index(outputs, "headline"),
         pairs=_for_index(outputs, "headline_table"),
+        verdicts=_for_index(outputs, "verdicts"),
         notebook=notebook,
     )
 

@@ -59,6 +59,21 @@ class StudySection:
     reports: tuple[Report, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    """The table of verdicts of one study, in HTML, and the report that says how its sentences are chosen."""
+
+    study: str
+    number: str
+    table: str
+
+    @classmethod
+    def of(cls, report: Report) -> _Verdicts:
+        study, number = str(report.page["study"]), str(report.page["number"])
+        # Captions are named by their number on the report; here two tables could have the same.
+        return cls(study, number, report.verdicts.replace("cap-", f"verdicts-{study}-"))
+
+
 def study_section(study: Study, run: StudyRun, reports: dict[str, Report]) -> StudySection:
     """Gather a study's section from its record and its reports by number."""
     entries = [_entry(run, number, reports.get(number)) for number in sorted(run.outcomes)]
@@ -86,22 +101,25 @@ def write_index(sections: Sequence[StudySection], runs: Sequence[StudyRun], path
     real = [report for report in reports if report.page["source"] != "replica"]
     figure = next((report.headline for report in real if report.headline), "")
     pairs = next((report.pairs for report in real if report.pairs), "")
+    verdicts = [_Verdicts.of(report) for report in real if report.verdicts]
     html = environment.get_template("index.html.j2").render(
         css=asset("report.css"),
         script=asset("theme.js") + asset("tables.js"),
-        links=_links(sections, pairs),
+        links=_links(sections, pairs, verdicts),
         says=markup.says(_top(sections, reports), "Found"),
         figure=_leading_to(figure, "#pairs") if pairs else figure,
         pairs=pairs,
+        verdicts=verdicts,
         studies=sections,
         provenance=markup.provenance(_foot(sections, runs)),
     )
     return write_whole(path, (printable(html.strip(), keep="\n\t") + "\n").encode("utf-8"))
 
 
-def _links(sections: Sequence[StudySection], pairs: str) -> list[tuple[str, str]]:
+def _links(sections: Sequence[StudySection], pairs: str, verdicts: Sequence[_Verdicts]) -> list[tuple[str, str]]:
     studies = [(section.name, f"#{section.name}") for section in sections]
-    return ([("Pairs", "#pairs")] if pairs else []) + studies + [("How to read", "#how")]
+    tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(pairs)
+    return [*tables, *studies, ("How to read", "#how")]
 
 
 def _leading_to(figure: str, place: str) -> str:

@@ -234,6 +234,7 @@ class Page:
         headline: bool = False,
         kinds: str = "group",
         of_vectors: bool = True,
+        verdicts: bool = False,
     ) -> None:
         """Write a DataFrame as CSV, then show it as a table.
 
@@ -250,6 +251,8 @@ class Page:
             headline: True for the one table that stands on the index too, with all its rows in sight.
             kinds: column by whose values readers may filter the rows.
             of_vectors: False where nothing in it comes from the page's vectors; the CSV then says so.
+            verdicts: True for the one table of verdicts: it stands on the index, all rows in sight, and its rows are
+                cards in a narrow window.
         """
         signed = self._signed(frame) if of_vectors else frame.assign(source=_NO_VECTORS)
         path = save_table(signed, self._folder("data/tables"), f"{self.number}_{name}")
@@ -268,10 +271,13 @@ class Page:
             labels or {},
             gap_before,
             transpose,
-            headline,
+            headline or verdicts,
             kinds,
+            verdicts,
         )
-        _show({"text/html": html}, {"lnsim": {"headline_table": True}} if headline else {})
+        marks = {"headline_table": headline, "verdicts": verdicts}
+        marked = {name: True for name, is_so in marks.items() if is_so}
+        _show({"text/html": html}, {"lnsim": marked} if marked else {})
 
     def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
         """What the notebook shows and what it does not show, side by side."""

@@ -40,7 +40,7 @@ _TAGS = frozenset(
 _ATTRIBUTES = frozenset(
     {
         *("class", "id", "alt", "role", "tabindex", "title", "scope", "colspan", "rowspan"),
-        *("aria-label", "aria-labelledby", "aria-hidden", "data-v", "data-kind", "focusable"),
+        *("aria-label", "aria-labelledby", "aria-hidden", "data-v", "data-kind", "data-label", "focusable"),
     }
 )
 _SHAPES = {

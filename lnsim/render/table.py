@@ -75,6 +75,7 @@ def table(
     transpose: bool = False,
     whole: bool = False,
     kinds: str = "group",
+    cards: bool = False,
 ) -> str:
     """A DataFrame as a table in its scroll box.
 
@@ -89,6 +90,7 @@ def table(
         transpose: True to set attributes downwards, for few rows with many columns.
         whole: True to show all rows of a long table at once.
         kinds: column by whose values readers may filter; that of pairs, ``group``, counts only where it holds groups.
+        cards: True where a narrow window shows each row as a card, its cells below one another.
     """
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
@@ -103,12 +105,13 @@ def table(
     shown = cells.T if transpose else cells
     words = f"<b>{inline(f'{label} {claim}')}</b> {inline(caption)}"
     sorts = len(shown) >= _SORTED_FROM and not transpose
+    body = _body(shown, gap_before, groups, sorts, cards)
     box = "scroll long" if len(shown) > LONG and not whole else "scroll"
-    kind = "dataframe sorts" if sorts else "dataframe"
+    kind = "dataframe" + " sorts" * sorts + " cards" * cards
     return (
         f'<div class="{box}" role="region" aria-labelledby="{escape(caption_id)}" tabindex="0">'
         f'<table class="{kind}"><caption id="{escape(caption_id)}">{words}</caption>\n'
-        f"<thead>{_head(shown)}</thead>\n<tbody>\n{_body(shown, gap_before, groups, sorts)}</tbody></table></div>"
+        f"<thead>{_head(shown)}</thead>\n<tbody>\n{body}</tbody></table></div>"
     )
 
 
@@ -195,15 +198,16 @@ def _head(shown: pd.DataFrame) -> str:
     return f"{rows}<tr>{_corner(shown)}{cells}</tr>"
 
 
-def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[str], sorts: bool) -> str:
+def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[str], sorts: bool, cards: bool) -> str:
     columns = [shown.iloc[:, place].tolist() for place in range(shown.shape[1])]
     texts = [_text_class(cells) if _is_text(cells) else "" for cells in columns]
+    names = [header_text(name[-1] if isinstance(name, tuple) else name) if cards else "" for name in shown.columns]
     rows, before = "", None
     for place, (label, cells) in enumerate(zip(shown.index, shown.to_numpy().tolist(), strict=True)):
         # Rows of one name in a row are one block, and the line stands above the block.
         kind = ' class="gap"' if label in gap_before and label != before else ""
         group = f' data-kind="{escape(groups[place])}"' if groups else ""
-        row = "".join(_data(cell, text, sorts) for cell, text in zip(cells, texts, strict=True))
+        row = "".join(_data(*one, sorts) for one in zip(cells, texts, names, strict=True))
         rows += (
             f'<tr{kind}{group}><th scope="row"{_sort_key(label, sorts)}>{escape(header_text(label))}</th>{row}</tr>\n'
         )
@@ -211,9 +215,10 @@ def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[
     return rows
 
 
-def _data(cell: _Cell, text: str, sorts: bool) -> str:
+def _data(cell: _Cell, text: str, label: str, sorts: bool) -> str:
     names = " ".join(name for name in (text, cell.group) if name)
     kind = f' class="{names}"' if names else ""
+    kind += f' data-label="{escape(label)}"' if label else ""
     return f"<td{kind}{_sort_key(cell.number, sorts)}>{cell.html}</td>"
 
 

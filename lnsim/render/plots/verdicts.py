@@ -1,0 +1,62 @@
+"""This module draws what the verdicts rest on: p of r against p by ranks, one mark a test."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from lnsim.measure.pair_tables import LEVEL
+from lnsim.render.plots.style import GROUP_COLOURS, LABEL, NULL, QUIET, new_axes, styled, thumbnail_axes
+
+__all__ = ["p_against_ranks", "p_thumbnail"]
+
+_MARKERS = {"related": "o", "disputed": "D", "independent": "^"}
+
+
+@styled
+def p_against_ranks(tests: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Adjusted p of the mean r across, by ranks upwards, both on logarithmic scales, and the corner that is a signal.
+
+    Args:
+        tests: columns ``group``, ``p_holm`` and ``p_ranks_holm``; rows without a p are left out.
+        ax: where to draw; a new one where it is None.
+    """
+    ax, shown = new_axes(ax, 3.6), tests.dropna(subset=["p_holm"])
+    low = 0.5 * float(shown[["p_holm", "p_ranks_holm"]].min().min())
+    _draw(ax, shown, low, 7.0)
+    ax.set(xlabel="p of mean r, adjusted", ylabel="p by ranks, adjusted")
+    ax.text(low * 1.15, LEVEL * 0.82, "signal: both below the level", color=LABEL, fontsize=10.5, va="top")
+    ax.text(1.0, LEVEL * 0.82, "ranks alone", color=LABEL, fontsize=10.5, va="top", ha="right")
+    ax.text(low * 1.15, 1.0, "Pearson alone", color=LABEL, fontsize=10.5, va="center")
+    kinds = [kind for kind in _MARKERS if kind in set(shown["group"])]
+    handles = [
+        Line2D([], [], linestyle="none", marker=_MARKERS[kind], color=GROUP_COLOURS[kind], markersize=7, label=kind)
+        for kind in kinds
+    ]
+    ax.figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=10.5, labelcolor=LABEL)
+    return ax
+
+
+@styled
+def p_thumbnail(tests: pd.DataFrame) -> Axes:
+    """The same, small."""
+    ax, shown = thumbnail_axes(), tests.dropna(subset=["p_holm"])
+    _draw(ax, shown, 0.5 * float(shown[["p_holm", "p_ranks_holm"]].min().min()), 4.5)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_title("p, and by ranks", fontsize=10.5, weight="normal", pad=4)
+    return ax
+
+
+def _draw(ax: Axes, shown: pd.DataFrame, low: float, size: float) -> None:
+    ax.set(xscale="log", yscale="log", xlim=(low, 1.6), ylim=(low, 1.6))
+    ax.minorticks_off()
+    ax.fill_between([low, LEVEL], low, LEVEL, color=NULL, linewidth=0)
+    for line in (ax.axhline, ax.axvline):
+        line(LEVEL, color=QUIET, linewidth=0.9)
+    for group, rows in shown.groupby("group", sort=False):
+        ax.plot(
+            rows["p_holm"], rows["p_ranks_holm"], linestyle="none", marker=_MARKERS[str(group)], markersize=size,
+            color=GROUP_COLOURS[str(group)], alpha=0.75, clip_on=False,
+        )  # fmt: skip

