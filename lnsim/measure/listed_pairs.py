@@ -26,6 +26,9 @@ __all__ = ["KnownRelation", "ListedPair", "comparable", "listed_pairs", "pairs_o
 
 _RANGE = (0.025, 0.975)
 
+_FEW = 8
+"""More channels than these are not named: what so many carry is no matter of a few."""
+
 
 class KnownRelation(Protocol):
     """What a study says of two models; ``lnsim.study.relations.Relation`` is one."""
@@ -100,8 +103,8 @@ def listed_pairs(
         of the permutations), ``pvalue`` and ``p_ranks`` (both one-sided), and ``p_holm``, the former adjusted within
         its group. ``r_without`` and ``p_without``: the same test without the ``extremes`` most extreme channels, 1 %
         of either model's, chosen in each model by itself. ``carriers``: the fewest channels, one after the other,
-        without which r is within one standard deviation of its null, as text; ``many`` where as many as `extremes` do
-        not do, ``none`` where r is there with all channels.
+        without which r is within one standard deviation of its null, as text; ``many`` where eight (or as many as
+        `extremes`, if these are fewer) do not do, ``none`` where r is there with all channels.
 
     Raises:
         ComparisonError: when no pair can be compared, or a layer is constant.
@@ -153,7 +156,7 @@ def _measured(a: MatchedRows, b: MatchedRows, orders: Orders) -> dict[str, Any]:
 def _without(a: Floats, b: Floats, orders: Orders, std: float) -> dict[str, Any]:
     extremes = len({*extreme_channels(a), *extreme_channels(b)})
     null = matched_null(without_extremes(a), without_extremes(b), orders)
-    carried = carrying_channels(a, b, below=std, most=extremes)
+    carried = carrying_channels(a, b, below=std, most=min(extremes, _FEW))
     few = ", ".join(str(channel) for channel in sorted(carried.channels)) or "none"
     return {
         "r_without": null.statistic,
