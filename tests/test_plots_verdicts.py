@@ -12,8 +12,10 @@ from lnsim.render.plots.verdicts import p_against_ranks, p_thumbnail
 TESTS = pd.DataFrame(
     {
         "group": ["related", "independent", "independent", "disputed"],
-        "p_holm": [0.002, 0.07, None, 1.0],
-        "p_ranks_holm": [0.002, 1.0, None, 0.5],
+        "pvalue": [0.002, 0.006, None, 0.7],
+        "p_ranks": [0.002, 0.18, None, 0.5],
+        "p_holm": [0.006, 0.012, None, 0.7],
+        "p_ranks_holm": [0.006, 0.36, None, 0.5],
     }
 )
 
@@ -21,8 +23,15 @@ TESTS = pd.DataFrame(
 def test_every_test_is_a_mark_in_the_colour_of_its_group() -> None:
     ax = p_against_ranks(TESTS)
     marks = {(x, y): line.get_color() for line in ax.lines[2:] for x, y in line.get_xydata()}
-    expected = {(0.002, 0.002): "related", (0.07, 1.0): "independent", (1.0, 0.5): "disputed"}
+    expected = {(0.002, 0.002): "related", (0.006, 0.18): "independent", (0.7, 0.5): "disputed"}
     assert marks == {place: GROUP_COLOURS[group] for place, group in expected.items()}
+    plt.close(ax.figure)
+
+
+def test_a_mark_is_solid_where_both_hold_after_adjustment() -> None:
+    ax = p_against_ranks(TESTS)
+    solid = [tuple(line.get_xydata()[0]) for line in ax.lines[2:] if line.get_markerfacecolor() != "none"]
+    assert solid == [(0.002, 0.002)]
     plt.close(ax.figure)
 
 

@@ -73,7 +73,7 @@ def test_what_cannot_be_compared_says_why_and_shows_no_number() -> None:
 
 def test_a_row_holds_what_was_tested_and_all_three_p() -> None:
     shown = verdict_rows(FRAME).loc["A × C"]
-    assert shown["tested"] == "attention, MLP; 4 to 6 × 4,096"
+    assert shown["tested"] == "attention, MLP; 4 to 6\u00a0×\u00a04,096"
     assert (shown["pvalue"], shown["p_holm"], shown["p_ranks"]) == (0.0058, 0.0696, 0.1757)
     assert shown["partners"] == "same number 5 of 6, no partner 1 of 6"
     assert (shown["found"], shown["quiet"]) == ("5 of 6", "4 of 4")

@@ -55,8 +55,8 @@ VERDICT_LABELS: Mapping[str, str] = MappingProxyType(
         "p_holm": "p, Holm",
         "p_ranks": "p by ranks",
         "partners": "Best partner of a layer",
-        "found": "Others: related found",
-        "quiet": "strangers quiet",
+        "found": "Other related found",
+        "quiet": "Other strangers quiet",
     }
 )
 """What heads the columns of ``verdict_rows``."""
@@ -152,7 +152,7 @@ def _tested(row: pd.Series) -> str:
     if not row["tests"]:
         return "none"
     low, high = int(row["layers_least"]), int(row["layers_most"])
-    return f"{row['tested']}; {low if low == high else f'{low} to {high}'} × {int(row['channels']):,}"
+    return f"{row['tested']}; {low if low == high else f'{low} to {high}'}\u00a0×\u00a0{int(row['channels']):,}"
 
 
 def _partners(row: pd.Series) -> str:
