@@ -179,3 +179,19 @@ def test_an_unknown_statistic_or_correlation_is_refused() -> None:
 def test_p_is_never_0(statistic: str) -> None:
     a = rows(3)
     assert permutation_test(a, a, 1, statistic=statistic).pvalue == 0.5
+
+
+def test_ranks_without_ties_are_those_with_the_average_rule() -> None:
+    values = rows(3, 50)
+    tied = np.concatenate([values, values[:, :1]], axis=1)
+    assert ranks(values)[0].tolist() == (np.argsort(np.argsort(values[0])) + 1).tolist()
+    found = ranks(tied)
+    assert (found[:, 0] == found[:, -1]).all()
+    assert found.sum(axis=1) == pytest.approx(51 * 52 / 2)
+
+
+@pytest.mark.parametrize(("hidden_size", "n"), [(1, 3), (7, 5), (384, 400)])
+def test_the_permutations_are_those_that_the_seed_gives_one_by_one(hidden_size: int, n: int) -> None:
+    generator = np.random.default_rng(6)
+    expected = [generator.permutation(hidden_size) for _ in range(n)]
+    assert (channel_orders(hidden_size, n, 6) == np.stack(expected, axis=1)).all()
