@@ -129,7 +129,7 @@ def test_the_index_needs_no_other_file_but_the_reports(tmp_path: Path) -> None:
     assert html.count("<h1>") == 1
 
 
-def with_verdicts(folder: Path, number: str = "11", source: str = "stored", **changes: Any) -> Report:
+def with_verdicts(folder: Path, number: str = "13", source: str = "stored", **changes: Any) -> Report:
     html = TABLE.replace("<caption>", '<caption id="cap-1">').replace("Pairs.", "Verdicts.")
     outputs = [display({"text/html": html}, {"lnsim": {"verdicts": True}})]
     cells = [
@@ -139,8 +139,8 @@ def with_verdicts(folder: Path, number: str = "11", source: str = "stored", **ch
 
 
 def test_verdicts_stand_before_the_pairs_and_lead_to_their_rules(tmp_path: Path) -> None:
-    run = StudyRun("small_models", "stored", {n: outcome(n) for n in ("03", "11")})
-    html = index(tmp_path, run, {"03": with_pairs(tmp_path, "stored"), "11": with_verdicts(tmp_path)})
+    run = StudyRun("small_models", "stored", {n: outcome(n) for n in ("03", "13")})
+    html = index(tmp_path, run, {"03": with_pairs(tmp_path, "stored"), "13": with_verdicts(tmp_path)})
     assert html.index('<h2 id="verdicts">') < html.index('<h2 id="pairs">')
     assert "<b>Verdicts.</b>" in html
     place = re.search(r'<a href="#([^"]+)">How these sentences are chosen</a>: report 11 of (\w+)\.', html)
@@ -150,7 +150,7 @@ def test_verdicts_stand_before_the_pairs_and_lead_to_their_rules(tmp_path: Path)
 
 
 def test_verdicts_on_a_replica_do_not_stand_on_the_index(tmp_path: Path) -> None:
-    run = StudyRun("small_models", "replica", {"11": outcome("11")})
-    html = index(tmp_path, run, {"11": with_verdicts(tmp_path, source="replica")})
+    run = StudyRun("small_models", "replica", {"13": outcome("13")})
+    html = index(tmp_path, run, {"13": with_verdicts(tmp_path, source="replica")})
     assert "#verdicts" not in html
     assert "<b>Verdicts.</b>" not in html

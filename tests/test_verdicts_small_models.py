@@ -16,7 +16,7 @@ from lnsim.study.vectors import study_vectors
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDY = load_study("small_models")
-GIVEN = STUDY.experiments["11"]
+GIVEN = STUDY.experiments["13"]
 LEAST = 1 / (1 + GIVEN["n_permutations"])
 
 

@@ -45,8 +45,8 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "08": ("models", "kinds", "layers", "n_permutations", "seed"),
         "09": ("seed",),
         "10": ("models",),
-        "11": ("models", "comparisons", "n_permutations", "seed"),
         "12": ("models", "featured", "roles", "n_draws", "n_power_draws", "n_permutations", "seed"),
+        "13": ("models", "comparisons", "n_permutations", "seed"),
     }
 )
 """Parameters that each notebook needs; any other of PARAMETERS may be given as well."""
