@@ -158,7 +158,7 @@ BAD = [
      "key 'relations': the pair 'two' and 'one' is listed twice"),
     ("[not_run]", "[[relations]]\na=\"two\"\nb=\"three\"\nkind=\"related\"\nevidence=\"x\"\n[not_run]",
      "'one' and 'three' are both related to 'two', expected their own relation too"),
-    ("[experiments.01]", "[experiments.13]", "key 'experiments.13': expected a notebook number, 00 to 12"),
+    ("[experiments.01]", "[experiments.14]", "key 'experiments.14': expected a notebook number, 00 to 13"),
     ("[experiments.01]\n", "[experiments]\n03 = 4\n[experiments.01]\n",
      "key 'experiments.03': expected a table of parameters, found 4"),
     ("model = \"one\"", "model = \"four\"", r"key 'experiments.01.model': expected a model key .*found 'four'"),
@@ -198,7 +198,7 @@ BAD = [
     ("derived = [[\"one\", \"two\"]]", "derived = [[\"one\", \"three\"]]", "on record as independent"),
     ("controls = [[\"one\", \"three\"]]", "controls = [[\"one\", \"two\"]]", "relation is independent, found"),
     ("\"08\" =", "\"05\" =", "key 'not_run.05': notebook 05 also has parameters; keep one of the two"),
-    ("\"08\" =", "\"8\" =", "key 'not_run.8': expected a notebook number, 00 to 12"),
+    ("\"08\" =", "\"8\" =", "key 'not_run.8': expected a notebook number, 00 to 13"),
     ("nothing to read\"", "nothing to read.\"", "key 'not_run.08': expected a phrase without a full stop"),
     ("[not_run]", "[not_run", "expected a TOML file in UTF-8, found an error: .*line"),
 ]  # fmt: skip

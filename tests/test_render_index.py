@@ -143,7 +143,7 @@ def test_verdicts_stand_before_the_pairs_and_lead_to_their_rules(tmp_path: Path)
     html = index(tmp_path, run, {"03": with_pairs(tmp_path, "stored"), "13": with_verdicts(tmp_path)})
     assert html.index('<h2 id="verdicts">') < html.index('<h2 id="pairs">')
     assert "<b>Verdicts.</b>" in html
-    place = re.search(r'<a href="#([^"]+)">How these sentences are chosen</a>: report 11 of (\w+)\.', html)
+    place = re.search(r'<a href="#([^"]+)">How these sentences are chosen</a>: report 13 of (\w+)\.', html)
     assert place is not None
     assert f'id="{place[1]}"' in html
     assert html.count('id="verdicts-') == 1

@@ -15,17 +15,17 @@ REJECTION_LABELS = {
     **{f"at_{level}": f"at {level}" for level in _LEVELS},
     **{f"range_{level}": f"95 % range{' ' * place}" for place, level in enumerate(_LEVELS)},
     **{f"kept_{level}": f"inside{' ' * place}" for place, level in enumerate(_LEVELS)},
-    "p_ks": "p, KS",
+    "ks": "KS",
 }
 """What heads the columns of ``rejection_rows``; equal heads differ by a blank that readers do not see."""
 
 
 def rejection_rows(judged: pd.DataFrame) -> pd.DataFrame:
-    """The rates of ``measure.calibration.rejections`` with their ranges in words, and the p-value of KS."""
+    """The rates of ``measure.calibration.rejections`` with their ranges in words, and the distance KS."""
     shown = pd.DataFrame(index=judged.index)
     for level in _LEVELS:
         shown[f"at_{level}"] = judged[f"at_{level}"]
         ends = zip(judged[f"low_{level}"], judged[f"high_{level}"], strict=True)
         shown[f"range_{level}"] = [f"{rounded(low)} to {rounded(high)}" for low, high in ends]
         shown[f"kept_{level}"] = judged[f"kept_{level}"]
-    return shown.assign(p_ks=judged["p_ks"])
+    return shown.assign(ks=judged["ks"])

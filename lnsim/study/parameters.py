@@ -18,7 +18,7 @@ from lnsim.study.fields import wrong
 
 __all__ = ["GROUPINGS", "NUMBERS", "PARAMETERS", "REQUIRED", "check_parameters"]
 
-NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(13))
+NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(14))
 """Notebook numbers that a study may speak of."""
 
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -45,6 +45,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "08": ("models", "kinds", "layers", "n_permutations", "seed"),
         "09": ("seed",),
         "10": ("models",),
+        "11": ("seed",),
         "12": ("models", "featured", "roles", "n_draws", "n_power_draws", "n_permutations", "seed"),
         "13": ("models", "comparisons", "n_permutations", "seed"),
     }
