@@ -17,7 +17,7 @@ from lnsim.measure.stacks import StackPair
 
 __all__ = ["MOST_CHANNEL_ORDERS", "nulls_table", "pieces_table"]
 
-MOST_CHANNEL_ORDERS = 499
+MOST_CHANNEL_ORDERS = 199
 """Permutations of the channels at most: each makes a whole matrix anew."""
 
 
