@@ -99,6 +99,7 @@ def in_a_process(script: str, *arguments: str, **environment: str) -> dict[str, 
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", HUGE, ids=lambda row: f"{row.megabytes} MB of {row.of}")
 def test_a_huge_header_costs_less_than_256_mb_whatever_is_in_it(row: Huge, tmp_path: Path) -> None:
     found = in_a_process("attack_memory.py", "header", row.of, str(row.megabytes), str(tmp_path))
@@ -107,6 +108,7 @@ def test_a_huge_header_costs_less_than_256_mb_whatever_is_in_it(row: Huge, tmp_p
     assert (tmp_path / "model.safetensors").stat().st_size > row.megabytes * 990_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", BOMBS, ids=lambda row: row.answer)
 def test_ten_gigabytes_of_zeros_in_a_gzip_of_ten_megabytes_cost_less_than_256_mb(row: Bomb, tmp_path: Path) -> None:
     files = checkpoint_files(TENSORS, LLAMA_CONFIG, 4)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,30 @@ MODULES = sorted((ROOT / "lnsim").rglob("*.py"))
 HEAVY = ("pandas", "matplotlib", "huggingface_hub", "scipy", "papermill", "nbconvert", "jinja2", "tqdm")
 
 
+def every_module(check: Callable[[Path], None]) -> Callable[[], None]:
+    """One test that checks all modules: a thousand items would cost more than what they check."""
+
+    @functools.wraps(check)
+    def test() -> None:
+        for path in MODULES:
+            try:
+                check(path)
+            except AssertionError as error:
+                raise AssertionError(f"{path.relative_to(ROOT)}: {error}") from error
+
+    del test.__wrapped__  # pytest would look for a fixture named path
+    return test
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path) -> set[str]:
     """Top-level packages that a module imports anywhere, inside functions too."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -49,7 +71,7 @@ def test_every_public_name_is_there() -> None:
         lnsim.nope  # noqa: B018
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@every_module
 def test_a_module_imports_no_more_than_its_room_allows(path: Path) -> None:
     room = path.relative_to(ROOT / "lnsim").parts[0]
     found = imports(path)
@@ -61,7 +83,7 @@ def test_a_module_imports_no_more_than_its_room_allows(path: Path) -> None:
         assert not found & {"os", "pathlib", "io"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@every_module
 def test_data_flows_one_way(path: Path) -> None:
     order = ["checkpoint", "measure", "study", "render"]
     room = path.relative_to(ROOT / "lnsim").parts[0]
@@ -70,16 +92,16 @@ def test_data_flows_one_way(path: Path) -> None:
     assert not [name for name in later if f"from lnsim.{name}" in text or f"import lnsim.{name}" in text]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@every_module
 def test_a_module_says_what_it_does_first(path: Path) -> None:
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    text = ast.get_docstring(parsed(path)) or ""
     assert text.startswith("This module ") or path.name == "__init__.py"
     assert text
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@every_module
 def test_no_function_is_longer_than_40_lines(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef):
             has_docstring = ast.get_docstring(node) is not None
             body = node.body[1:] if has_docstring else node.body
@@ -87,15 +109,16 @@ def test_no_function_is_longer_than_40_lines(path: Path) -> None:
             assert length <= 40, f"{node.name} has {length} lines"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@every_module
 def test_no_handler_is_broad_and_no_failure_returns_none(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ExceptHandler):
             name = ast.unparse(node.type) if node.type else ""
             reraises = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
             assert name not in ("", "Exception", "BaseException") or reraises
 
 
+@functools.cache
 def names_of_studies() -> set[str]:
     """Names of the studies, and keys, labels and repo ids of their models."""
     studies = [lnsim.load_study(path.stem) for path in (ROOT / "data" / "studies").glob("*.toml")]
@@ -104,12 +127,12 @@ def names_of_studies() -> set[str]:
     return found | {study.name for study in studies}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@every_module
 def test_no_code_knows_the_name_of_a_study_or_of_its_models(path: Path) -> None:
     """Families are known by their model type, and stand in tables of their own."""
     if path.name.startswith("famil"):
         return
-    words = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+    words = {node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)}
     assert not words & names_of_studies()
 
 

@@ -32,7 +32,7 @@ __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 A = TypeVar("A")
 
 _few_at_a_time = threading.BoundedSemaphore(4)
-"""Checkpoints whose headers are read one by one: each has many to ask for, and an index to hold until they are there."""
+"""Checkpoints whose headers are read one by one: each has many to ask for, and holds an index until they are there."""
 
 _FAIR_SHARE = 1_000_000
 """Bytes that the header of each of many shards may have, however many they are."""
