@@ -38,6 +38,12 @@ def test_a_norm_that_opens_the_buffer_is_taken_along() -> None:
     assert learnt.size([*experts, "model.layers.1.post_attention_layernorm.weight"]) < without + 200
 
 
+def test_a_first_shard_without_a_norm_still_tells_how_large_one_is() -> None:
+    first = headers(DISPUTE[0])[0]
+    assert not [name for name in first.tensors if name.endswith("norm.weight")]
+    assert Window.learnt(first).norm_bytes == 8192
+
+
 def test_without_a_known_size_of_norms_nothing_is_taken_along() -> None:
     assert Window().size(["a.norm.weight"]) == 4096
 

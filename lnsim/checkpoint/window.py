@@ -7,6 +7,7 @@ is in this checkpoint. Where a norm opens the byte buffer, the window takes it a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ _AROUND = 120
 
 _LEAST = 4096
 """Fewer bytes than this make no request cheaper."""
+
+_MAX_HIDDEN_SIZE = 1 << 16
 
 _LIKE_A_NORM = re.compile(r"(norm|(?:^|[._])ln)[^.]*\.(weight|bias|gamma|beta)$", re.IGNORECASE)
 _SMALL_TENSORS = 2048
@@ -43,7 +46,7 @@ class Window:
         names = list(header.tensors)
         text = header.buffer_start - LENGTH_BYTES - sum(map(len, names))
         sizes = [info.n_bytes for name, info in header.tensors.items() if _LIKE_A_NORM.search(name)]
-        return cls(text / max(1, len(names)) + 1, max(sizes, default=0))
+        return cls(text / max(1, len(names)) + 1, max(sizes) if sizes else _row_bytes(header))
 
     def size(self, names: Collection[str]) -> int:
         """Bytes to ask for first of a shard that holds these tensors."""
@@ -58,3 +61,14 @@ class Window:
                 break
             count += 1
         return count * self.norm_bytes + _SMALL_TENSORS if count and self.norm_bytes else 0
+
+
+def _row_bytes(header: Header) -> int:
+    """Bytes of a vector of the hidden size, which is a side of nearly every matrix; 0 where there is no matrix."""
+    matrices = [info for info in header.tensors.values() if len(info.shape) == 2 and info.n_bytes]
+    sides = Counter(side for info in matrices for side in info.shape)
+    if not matrices:
+        return 0
+    hidden_size = max(sides, key=lambda side: (sides[side], side))
+    widest = max(info.n_bytes // (info.shape[0] * info.shape[1]) for info in matrices)
+    return min(hidden_size, _MAX_HIDDEN_SIZE) * max(1, widest)
