@@ -31,7 +31,7 @@ __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 
 A = TypeVar("A")
 
-_few_at_a_time = threading.BoundedSemaphore(4)
+_few_at_a_time = threading.BoundedSemaphore(2)
 """Checkpoints whose headers are read one by one: each has many to ask for, and holds an index until they are there."""
 
 _FAIR_SHARE = 1_000_000
