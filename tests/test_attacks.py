@@ -28,7 +28,17 @@ from lnsim.checkpoint.roles import map_roles
 from lnsim.errors import RoleError
 from lnsim.measure.metrics import METRICS, undefined_reasons
 
-CASES = [pytest.param(row, place, id=f"{row.group}: {row.holds}, {place}") for row in ROWS for place in row.places]
+LARGE = ("100,000 tensors", "2 MB of lists", "40 shards")
+CASES = [
+    pytest.param(
+        row,
+        place,
+        id=f"{row.group}: {row.holds}, {place}",
+        marks=[pytest.mark.slow] if any(word in row.holds for word in LARGE) else [],
+    )
+    for row in ROWS
+    for place in row.places
+]
 
 
 @pytest.fixture

@@ -66,6 +66,7 @@ if os.path.getsize(flag) <= int(os.environ["LNSIM_TEST_DEATHS"]):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("deaths", "status"), [(1, "done"), (3, "failed")])
 def test_a_kernel_that_dies_while_it_starts_is_started_again_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int, status: str

@@ -57,6 +57,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_study_is_fetched_once_and_its_report_says_hub_and_commit(home: Path, hub: HubStandIn) -> None:
     hub.add("owner/one", checkpoint_files(llama_tensors(n_layers=5), {**LLAMA_CONFIG, "num_hidden_layers": 5}))
     hub.add("owner/two", checkpoint_files(llama_tensors(), LLAMA_CONFIG), gated=True)
