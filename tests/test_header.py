@@ -262,7 +262,7 @@ def test_the_fuzzer_finds_no_input_that_the_two_parsers_judge_differently(monkey
 
     result = fuzz_header.fuzz("tests", 6_000)
     assert result.disagreements == []
-    assert result.slowest[0] < 1
+    assert result.slowest[0] < 5
     assert set(result.kinds) == {*KINDS, "hypothesis"}
     assert sum(result.kinds.values()) == 6_000
     assert min(result.valid[kind] for kind in KINDS) > 0

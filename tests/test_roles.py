@@ -838,12 +838,12 @@ def test_long_and_broken_names_are_read_in_time_and_printed_safely() -> None:
     assert len(str(caught.value)) < 1200
 
 
-def test_a_hundred_thousand_names_take_less_than_a_second() -> None:
+def test_a_hundred_thousand_names_hang_nobody() -> None:
     shapes = checkpoint(LLAMA, layers=200)[0]
     shapes |= {f"model.layers.{n % 200}.mlp.experts.{n}.up_proj.weight": (8, 8) for n in range(100_000)}
-    start = time.perf_counter()
+    start = time.process_time()
     roles = map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 200}, where=WHERE)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 10  # it takes a third of a second; what this rules out is a square
     assert len(roles.tensors) == 401
 
 
