@@ -157,7 +157,12 @@ HEADERS = (
         _many_headers,
         places=("folder",),
     ),
-    Attack("header", "100,000 tensors beside the norms", Reads("reads the norms, in under 10 s of processor time"), _many_tensors),
+    Attack(
+        "header",
+        "100,000 tensors beside the norms",
+        Reads("reads the norms, in under 10 s of processor time"),
+        _many_tensors,
+    ),
 )
 
 
