@@ -260,12 +260,12 @@ def test_the_fuzzer_finds_no_input_that_the_two_parsers_judge_differently(monkey
     import fuzz_header
     from header_inputs import KINDS
 
-    result = fuzz_header.fuzz("tests", 6_000)
+    result = fuzz_header.fuzz("tests", 15_000)
     assert result.disagreements == []
-    assert result.slowest[0] < 5
+    assert result.slowest[0] < 1
     assert set(result.kinds) == {*KINDS, "hypothesis"}
-    assert sum(result.kinds.values()) == 6_000
-    assert min(result.valid[kind] for kind in KINDS) > 0
+    assert sum(result.kinds.values()) == 15_000
+    assert min(result.valid[kind] for kind in KINDS) > 10
     assert result.duplicates > 5
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hub_stand_in import COMMIT, HubStandIn, VirtualFile
+from hub_stand_in import COMMIT, Fault, HubStandIn, VirtualFile
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
 from virtual_models import norm_bytes, solar_like
 
 import lnsim
+from lnsim.checkpoint.hub import open_hub
 from lnsim.checkpoint.hub.client import Settings
-from lnsim.errors import FormatError, OfflineError
+from lnsim.errors import FormatError, NetworkError, OfflineError
 
 TENSORS = llama_tensors()
 NORMS = [name for name in TENSORS if "norm" in name]
@@ -196,3 +197,15 @@ def test_an_incomplete_snapshot_is_read_from_the_hub_instead(hub: HubStandIn, tm
     found = lnsim.extract(f"a/b@{COMMIT}")
     assert same_bits(found)
     assert found.requests == 4
+
+
+def test_after_a_reading_that_failed_a_later_one_is_tried_as_often_as_any(hub: HubStandIn) -> None:
+    tensors = llama_tensors(hidden_size=512)
+    hub.add("a/b", checkpoint_files(tensors, LLAMA_CONFIG, 3))
+    opened = open_hub("a/b")
+    name = "model.layers.1.input_layernorm.weight"
+    hub.faults.append(Fault("X-Signature", "status", times=100, headers={"status": "503"}))
+    with pytest.raises(NetworkError, match="status 503"):
+        opened.read([name])
+    hub.faults[:] = [Fault("X-Signature", "status", times=1, headers={"status": "503"})]
+    assert opened.read_part(name, 2, 8) == tensors[name].tobytes()[2:8]

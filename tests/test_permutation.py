@@ -91,7 +91,7 @@ def test_a_large_pair_takes_seconds_not_minutes() -> None:
     orders = channel_orders(4096, 400, seed=0)
     start = time.process_time()
     matched_null(a, b, orders)
-    assert time.process_time() - start < 30  # it takes one or two seconds; benchmarks measure it
+    assert time.process_time() - start < 5
 
 
 def test_rows_of_different_shape_are_refused() -> None:

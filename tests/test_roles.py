@@ -838,12 +838,12 @@ def test_long_and_broken_names_are_read_in_time_and_printed_safely() -> None:
     assert len(str(caught.value)) < 1200
 
 
-def test_a_hundred_thousand_names_hang_nobody() -> None:
+def test_a_hundred_thousand_names_take_less_than_a_second() -> None:
     shapes = checkpoint(LLAMA, layers=200)[0]
     shapes |= {f"model.layers.{n % 200}.mlp.experts.{n}.up_proj.weight": (8, 8) for n in range(100_000)}
     start = time.process_time()
     roles = map_roles(shapes, {"model_type": "llama", "num_hidden_layers": 200}, where=WHERE)
-    assert time.process_time() - start < 10  # it takes a third of a second; what this rules out is a square
+    assert time.process_time() - start < 1.0
     assert len(roles.tensors) == 401
 
 
@@ -853,7 +853,7 @@ NAME = st.lists(
 ).map(".".join)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(names=st.lists(NAME, max_size=6), kind=st.sampled_from([".weight", ".bias", ".gamma", "_weight", ""]))
 def test_any_names_give_a_map_or_a_role_error(names: list[str], kind: str) -> None:
     shapes: Shapes = {name + kind: (8,) for name in names}

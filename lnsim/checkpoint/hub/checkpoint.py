@@ -138,7 +138,9 @@ class HubCheckpoint:
         if name not in shard_of:
             raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
         shard = self.files[shard_of[name]]
-        return shard.read(Read(part_range(shard.header, name, start, stop), ()))
+        part = Read(part_range(shard.header, name, start, stop), ())
+        with stopped_by_hand():
+            return self.transport.map(shard.read, [part])[0]
 
 
 def open_hub(

@@ -12,6 +12,7 @@ import os
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from urllib.parse import unquote, urlsplit
@@ -80,16 +81,15 @@ def dial(origin: Origin, *, connect_timeout: float, read_timeout: float) -> Conn
     """
     proxy = _proxy_for(origin)
     sock = socket.create_connection((proxy.host, proxy.port) if proxy else (origin.host, origin.port), connect_timeout)
-    try:
+    with ExitStack() as on_failure:
+        on_failure.enter_context(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if origin.scheme == "https":
             if proxy:
                 _open_tunnel(sock, origin, proxy)
-            sock = _tls().wrap_socket(sock, server_hostname=origin.host)
+            sock = on_failure.enter_context(_tls().wrap_socket(sock, server_hostname=origin.host))
         sock.settimeout(read_timeout)
-    except BaseException:
-        sock.close()
-        raise
+        on_failure.pop_all()  # all went well: the socket stays open
     connection = Connection(origin.host, origin.port)
     connection.sock = sock
     if proxy and origin.scheme == "http":

@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -242,11 +242,11 @@ class Transport:
         The first error is raised. What has not begun by then is left out, and what has is not tried again.
         """
         self._given_up.clear()
-        try:
-            return self.client.map(work, items, progress)
-        except BaseException:
-            self._given_up.set()
-            raise
+        with ExitStack() as on_failure:
+            on_failure.callback(self._given_up.set)
+            results = self.client.map(work, items, progress)
+            on_failure.pop_all()
+        return results
 
     def _retry(self, once: Callable[[], T], where: str, url: str, final: _Kinds = ()) -> T:
         if constants.is_offline_mode():
