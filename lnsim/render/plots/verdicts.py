@@ -28,7 +28,7 @@ def p_against_ranks(tests: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="p of mean r", ylabel="p by ranks")
     ax.text(low * 1.2, LEVEL * 0.75, "both below the level", color=LABEL, fontsize=10.5, va="top")
     ax.text(1.4, LEVEL * 0.75, "ranks alone", color=LABEL, fontsize=10.5, va="top", ha="right")
-    ax.text(low * 1.2, 1.0, "Pearson alone", color=LABEL, fontsize=10.5, va="center")
+    ax.text(low * 1.2, 0.5, "Pearson alone", color=LABEL, fontsize=10.5, va="center")
     kinds = [kind for kind in _MARKERS if kind in set(shown["group"])]
     handles = [
         Line2D([], [], linestyle="none", marker=_MARKERS[kind], color=GROUP_COLOURS[kind], markersize=7, label=kind)
