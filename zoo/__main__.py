@@ -1,0 +1,106 @@
+"""This program trains the zoo, model by model, and keeps the norm vectors of each.
+
+    python -m zoo                       the whole zoo, into data/vectors/zoo
+    python -m zoo --quick --out DIR     a small zoo with every kind of model
+    python -m zoo --list                the models and how each is made
+
+A run that was stopped goes on where it was: a model that is finished is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from zoo.make import finished, make_model
+from zoo.plan import full_zoo, in_order, quick_zoo
+from zoo.recipes import KINDS, Recipe
+from zoo.texts import SOURCES, fetch_texts
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; a wrong one ends the program with 2."""
+    parser = argparse.ArgumentParser(prog="python -m zoo", description="Train the zoo of models of known lineage.")
+    parser.add_argument("--quick", action="store_true", help="a small zoo, in minutes")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these models and what they are made from")
+    parser.add_argument("--work", type=Path, default=HERE / "build" / "zoo", metavar="DIR", help="checkpoints go here")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="norm vectors go here (data/vectors/zoo)")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="models at a time, one processor each (2)")
+    parser.add_argument("--list", action="store_true", help="list the models, train nothing")
+    options = parser.parse_args(words)
+    if options.quick and options.out is None:
+        parser.error("--quick needs --out DIR: data/vectors/zoo is for the whole zoo")
+    options.out = options.out or HERE / "data" / "vectors" / "zoo"
+    return options
+
+
+def main(words: list[str] | None = None) -> int:
+    """Train what the command line asks for; returns the exit code."""
+    options = arguments(words)
+    try:
+        recipes = in_order(quick_zoo() if options.quick else full_zoo(), options.only)
+    except ValueError as error:
+        print(f"zoo: {error}", file=sys.stderr)
+        return 1
+    if options.list:
+        for recipe in recipes:
+            print(f"{recipe.name:32} {recipe.steps:4} steps on {recipe.text:6} {KINDS[recipe.kind]}")
+        return 0
+    texts = options.work.parent / "texts"
+    fetch_texts(texts)
+    work = options.work / ("quick" if options.quick else "full")
+    with tqdm(total=sum(recipe.steps + 1 for recipe in recipes), unit="step", disable=None) as bar:
+        records = {}
+        for recipe, record in made(recipes, work, texts, options.out, options.jobs):
+            records[recipe.name] = record
+            bar.update(recipe.steps + 1)
+            bar.write(
+                f"{recipe.name}: {record['loss']:.3f} nats a byte (unigrams {record['unigram_loss']:.3f}), "
+                f"{record['processor_seconds']:.0f} s of processor time",
+                file=sys.stderr,
+            )
+    used = sum(record["processor_seconds"] for record in records.values())
+    print(json.dumps({"models": len(records), "processor_seconds": round(used), "out": options.out.name}))
+    return 0
+
+
+def made(
+    recipes: tuple[Recipe, ...], work: Path, texts: Path, out: Path, jobs: int
+) -> Iterator[tuple[Recipe, dict[str, Any]]]:
+    """Make the models, several at a time, each as soon as its parents are there; yields each with its record."""
+    prints: dict[str, str] = {}
+    for recipe in recipes:
+        prints[recipe.name] = recipe.fingerprint(prints, {name: source.sha256 for name, source in SOURCES.items()})
+    done: set[str] = set()
+    waiting = list(recipes)
+    running: dict[Future[dict[str, Any]], Recipe] = {}
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        while waiting or running:
+            for recipe in [one for one in waiting if done.issuperset(one.parents)]:
+                waiting.remove(recipe)
+                record = finished(work / recipe.name, prints[recipe.name])
+                if record is not None and (out / f"{recipe.name}.safetensors").is_file():
+                    done.add(recipe.name)
+                    yield recipe, record
+                else:
+                    job = pool.submit(make_model, recipe, prints[recipe.name], work, texts, out)
+                    running[job] = recipe
+            ended, _ = wait(running, timeout=None if running else 0, return_when=FIRST_COMPLETED)
+            for job in ended:
+                recipe = running.pop(job)
+                done.add(recipe.name)
+                yield recipe, job.result()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
