@@ -282,6 +282,7 @@ def test_kinds_fall_into_derived_related_and_independent() -> None:
     assert [kind for kind, relation in held.items() if relation.derived] == [
         "exact_copy",
         "fine_tune",
+        "derived",
         "depth_expanded",
     ]
     assert [kind for kind, relation in held.items() if not relation.related] == ["disputed", "independent"]

@@ -93,9 +93,19 @@ def _model(fields: Fields, sources: tuple[str, ...]) -> Model:
         family=fields.text("family"),
         kind=fields.choice("kind", MODEL_KINDS),
         note=fields.optional_text("note") or "",
+        parents=_parents(fields),
+        derivation=fields.optional_text("derivation") or "",
     )
     fields.close()
     return model
+
+
+def _parents(fields: Fields) -> tuple[str, ...]:
+    expected = "a list of model keys"
+    value = fields.take("parents", expected) if "parents" in fields.table else []
+    if not isinstance(value, list) or not all(isinstance(key, str) for key in value):
+        raise wrong(fields.key("parents"), expected, value)
+    return tuple(value)
 
 
 def _relation(fields: Fields) -> Relation:

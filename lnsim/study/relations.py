@@ -15,6 +15,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
     {
         "exact_copy": "the norms of b are those of a, bit for bit",
         "fine_tune": "b was trained further from a",
+        "derived": "b was made from a, in a way that the study tells",
         "depth_expanded": "b has layers of a, some of them repeated",
         "shared_base": "both were trained further from one checkpoint",
         "common_ancestor": "both have layers that come from one checkpoint",
@@ -25,7 +26,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
 )
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
-_DERIVED = ("exact_copy", "fine_tune", "depth_expanded")
+_DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
 RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))
 """Kinds whose two models share an origin."""
 

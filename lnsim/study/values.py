@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
 from lnsim.errors import StudyError
+from lnsim.study.descent import ancestors, relation_by_descent
 from lnsim.study.parameters import GROUPINGS, check_parameters
 from lnsim.study.relations import RELATED_KINDS, Relation, check_relations
 
@@ -43,6 +44,8 @@ class Model:
         family: the architecture, in a reader's words.
         kind: ``dense`` or ``moe``.
         note: anything that a reader of its numbers must know; may be empty.
+        parents: keys of the models it was made from, in a study that made its models.
+        derivation: how it was made from them, in a phrase; empty where it has no parents.
     """
 
     key: str
@@ -54,6 +57,8 @@ class Model:
     family: str
     kind: str
     note: str = ""
+    parents: tuple[str, ...] = ()
+    derivation: str = ""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(KEY, self.key) or not re.fullmatch(COLOUR, self.colour) or self.kind not in MODEL_KINDS:
@@ -86,12 +91,16 @@ class Study:
     relations: tuple[Relation, ...]
     experiments: Mapping[str, Experiment]
     not_run: Mapping[str, str]
+    _ancestors: Mapping[str, frozenset[str]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_once("models", "key", [model.key for model in self.models])
         _check_once("models", "label", [model.label for model in self.models])
         _check_once("models", "colour", [model.colour for model in self.models])
         keys = [model.key for model in self.models]
+        object.__setattr__(self, "_ancestors", ancestors(self.models))
+        if self.relations and self.has_descent:
+            raise StudyError("key 'relations': expected none beside models with parents, from which all follow.")
         check_relations(self.relations, keys)
         checked = {number: check_parameters(number, given, keys) for number, given in self.experiments.items()}
         object.__setattr__(self, "experiments", MappingProxyType(checked))
@@ -99,6 +108,11 @@ class Study:
         if both := sorted(set(self.experiments) & set(self.not_run)):
             raise StudyError(f"key 'not_run.{both[0]}': notebook {both[0]} also has parameters; keep one of the two.")
         _check_controls(self)
+
+    @property
+    def has_descent(self) -> bool:
+        """True where the study made its models, so that every relation follows from their parents."""
+        return any(model.parents for model in self.models)
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -134,13 +148,17 @@ class Study:
         raise StudyError(f"Study '{self.name}' has no model '{key}'; its models are {known}.")
 
     def relation(self, a: str, b: str) -> Relation:
-        """How two models are related, in either order; a pair without a relation on record is presumed independent.
+        """How two models are related, in either order: by descent where the study made its models, else as it states.
+
+        A pair without a stated relation is presumed independent.
 
         Raises:
             StudyError: when a key is unknown, or both are the same.
         """
         if self.model(a) == self.model(b):
             raise StudyError(f"Study '{self.name}': '{a}' has no relation to itself; name two models.")
+        if self.has_descent:
+            return relation_by_descent({model.key: model for model in self.models}, self._ancestors, a, b)
         for relation in self.relations:
             if {relation.a, relation.b} == {a, b}:
                 return relation
