@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from lnsim.errors import ComparisonError
+from lnsim.measure.layer_matrix import LayerMatrix
 from lnsim.measure.nulls import NullResult, pvalue
 
 __all__ = [
@@ -78,9 +79,7 @@ def best_offset(matrix: pd.DataFrame, min_share: float = 0.5) -> int:
     It is the largest of many means, and its value is therefore biased upwards. A stack that was expanded or pruned in
     its middle has no single offset; ``nearest`` shows what it has.
     """
-    means = by_offset(matrix, min_share)["mean"]
-    best = means[means >= means.max() - 1e-12]
-    return int(min(best.index, key=abs))
+    return _plain(matrix).best_offset(min_share)
 
 
 def alignment_rate(matrix: pd.DataFrame, offset: int = 0) -> float:
@@ -89,9 +88,7 @@ def alignment_rate(matrix: pd.DataFrame, offset: int = 0) -> float:
     Only layers whose partner exists count. Chance gives about one over the number of b's layers; layers of one model
     resemble each other, so a rate between that and 1 may come from neighbours. Where values tie, the match counts.
     """
-    values, rows, columns = _partners(matrix, offset)
-    matched = values[rows, columns]
-    return float((matched >= values[rows].max(axis=1) - 1e-12).mean())
+    return _plain(matrix).alignment_rate(offset)
 
 
 def margin(matrix: pd.DataFrame, offset: int = 0) -> float:
@@ -103,12 +100,7 @@ def margin(matrix: pd.DataFrame, offset: int = 0) -> float:
     Raises:
         ComparisonError: when b has only one layer, so that there is no other.
     """
-    values, rows, columns = _partners(matrix, offset)
-    if values.shape[1] < 2:
-        raise ComparisonError(f"Taking the margin of {_names(matrix)}: b has one layer, expected at least 2.")
-    others = values[rows].copy()
-    others[np.arange(len(rows)), columns] = -np.inf
-    return float((values[rows, columns] - others.max(axis=1)).mean())
+    return _plain(matrix).margin(offset)
 
 
 def matched_places(matrix: pd.DataFrame) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -164,22 +156,18 @@ def layer_null(matrix: pd.DataFrame, n_permutations: int, seed: int) -> NullResu
 
 def _partners(matrix: pd.DataFrame, offset: int) -> tuple[Floats, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The values, and row and column of every cell at an offset."""
-    values = _checked(matrix)
-    places = np.asarray(matrix.columns.get_indexer(matrix.index + offset))
-    rows = np.flatnonzero(places >= 0)
-    if not rows.size:
-        raise ComparisonError(f"Matching layers of {_names(matrix)} at offset {offset}: no layer has a partner.")
-    return values, rows, places[rows]
+    plain = _plain(matrix)
+    return plain.values, *plain.partners(offset)
+
+
+def _plain(matrix: pd.DataFrame) -> LayerMatrix:
+    """The frame as arrays; ComparisonError where a value is undefined."""
+    values = matrix.to_numpy(dtype=np.float64)
+    return LayerMatrix(values, matrix.index.to_numpy(), matrix.columns.to_numpy(), _names(matrix))
 
 
 def _checked(matrix: pd.DataFrame) -> Floats:
-    values: Floats = matrix.to_numpy(dtype=np.float64)
-    if not values.size or not np.isfinite(values).all():
-        raise ComparisonError(
-            f"Aligning layers of {_names(matrix)}: expected a defined value in every cell, found "
-            f"{int((~np.isfinite(values)).sum())} undefined of {values.size}. A constant vector has no r; leave it out."
-        )
-    return values
+    return _plain(matrix).values
 
 
 def _described(values: Floats) -> dict[str, float]:

@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from lnsim.errors import ComparisonError
 from lnsim.measure import alignment
+from lnsim.measure.layer_matrix import PARTNER_FROM, LayerMatrix
 
 __all__ = ["PARTNER_FROM", "Piece", "fewest_pieces", "partner_counts", "pieces"]
-
-PARTNER_FROM = 0.5
-"""A layer has a partner where its largest r is at least this; something is always the largest."""
-
-_AS_GOOD = 0.01
-"""A layer of equal number is as good a partner as the best one where its r is less by no more than this: after a depth
-expansion a layer has two partners, and which of them is the better one is left to noise."""
 
 _LARGEST_STEP = 4
 """Layers of a that one layer of b may go forward within a piece; a longer way is a jump."""
@@ -112,12 +107,8 @@ def partner_counts(matrix: pd.DataFrame, least: float = PARTNER_FROM) -> dict[st
     Raises:
         ComparisonError: when a value is undefined.
     """
-    cells = alignment.cells(matrix if matrix.shape[1] <= matrix.shape[0] else matrix.T)
-    largest = cells.groupby("layer_b")["value"].max()
-    equal = cells[cells["offset"] == 0].set_index("layer_b")["value"].reindex(largest.index)
-    has, same = largest >= least, equal >= (largest - _AS_GOOD)
-    counts = {"same": has & same, "elsewhere": has & ~same, "without": ~has}
-    return {"layers": len(largest)} | {name: int(which.sum()) for name, which in counts.items()}
+    values = matrix.to_numpy(dtype=np.float64)
+    return LayerMatrix(values, matrix.index.to_numpy(), matrix.columns.to_numpy()).partner_counts(least)
 
 
 def _text(first: int, last: int, step: int) -> str:

@@ -16,7 +16,10 @@ import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 
-__all__ = ["NullResult", "centred_unit", "holm", "permute_coordinates", "pvalue"]
+__all__ = ["LEVEL", "NullResult", "centred_unit", "holm", "permute_coordinates", "pvalue"]
+
+LEVEL = 0.05
+"""An adjusted p-value below this is counted; the counts stand beside the p-values themselves."""
 
 Floats = npt.NDArray[np.float64]
 

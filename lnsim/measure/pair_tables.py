@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
+from lnsim.measure.nulls import LEVEL
 
 __all__ = ["LEVEL", "beside_pair", "models_listed", "null_summary"]
-
-LEVEL = 0.05
-"""An adjusted p-value below this is counted; the counts stand beside the p-values themselves."""
 
 
 def models_listed(

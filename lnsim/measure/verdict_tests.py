@@ -19,6 +19,7 @@ from lnsim.measure.listed_pairs import ListedPair
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
+from lnsim.measure.stored_bits import same_bits
 
 __all__ = ["norm_tests"]
 
@@ -106,16 +107,8 @@ def _measured(a: RoleVectors, b: RoleVectors, orders: Orders) -> dict[str, Any]:
         "p_ranks": ranks.pvalue,
         **{name: counts[name] for name in ("same", "elsewhere", "without")},
         "one_length": np.array_equal(a.layers, b.layers),
-        "identical": _identical(a, b),
+        "identical": same_bits(a, b),
     }
-
-
-def _identical(a: RoleVectors, b: RoleVectors) -> bool:
-    """The same layers, and weights and biases of the same stored bits."""
-    if not np.array_equal(a.layers, b.layers) or (a.stored_bias is None) != (b.stored_bias is None):
-        return False
-    pairs = [(a.stored, b.stored), (a.stored_bias, b.stored_bias)]
-    return all(x is None or y is None or (x.dtype == y.dtype and x.tobytes() == y.tobytes()) for x, y in pairs)
 
 
 def _adjusted(frame: pd.DataFrame) -> pd.DataFrame:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from lnsim.measure.alignment_pieces import PARTNER_FROM
-from lnsim.measure.pair_tables import LEVEL
+from lnsim.measure.layer_matrix import PARTNER_FROM
+from lnsim.measure.nulls import LEVEL
 from lnsim.measure.verdict import RULES, SIGNALS
 from lnsim.render.words import count, listed, rounded
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "SENTENCES",
@@ -94,6 +96,8 @@ def verdict_rows(found: pd.DataFrame, replica: bool = False) -> pd.DataFrame:
 
 def rule_rows() -> pd.DataFrame:
     """How the sentences are chosen: one row a sentence, in the order in which the rules are tried."""
+    import pandas as pd
+
     rows = [(SENTENCES[key].format(why="…").replace("….", "…"), when) for key, when in RULES.items()]
     return pd.DataFrame(rows, columns=["sentence", "chosen where"], index=pd.RangeIndex(1, 1 + len(rows), name="try"))
 
