@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from lnsim.checkpoint.extract import Extracted, read_to_keep
 from lnsim.checkpoint.opening import IN_FLIGHT
@@ -15,10 +17,12 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError
 from lnsim.paths import vectors_dir
 
-__all__ = ["extract_many"]
+__all__ = ["extract_many", "read_many"]
 
 _AT_ONCE = 10
 """Checkpoints read at once: enough that some can ask while others think, few enough to hold all their headers."""
+
+T = TypeVar("T")
 
 
 def extract_many(
@@ -43,23 +47,48 @@ def extract_many(
     Yields:
         For each question in turn its vectors, or the error that says why there are none.
     """
+    read = partial(read_to_keep, out=out, again=again, in_flight=in_flight)
+    return _answers(questions, read, lambda found: found.keep(vectors_dir() if out is None else out), progress)
+
+
+def read_many(
+    questions: Sequence[Question], *, in_flight: int = IN_FLIGHT, progress: Progress = no_progress
+) -> Iterator[Extracted | LnsimError]:
+    """Read the norm vectors of every source and write nothing; what was kept before of the same commit is taken.
+
+    Args:
+        questions: what to read.
+        in_flight: requests at once, of all sources together.
+        progress: told how many reads of all sources are done of how many planned so far.
+
+    Yields:
+        For each question in turn what was read, which can be kept later, or the error that says why there is nothing.
+    """
+    return _answers(questions, partial(read_to_keep, in_flight=in_flight), lambda found: found, progress)
+
+
+def _answers(
+    questions: Sequence[Question],
+    read: Callable[..., Extracted],
+    finish: Callable[[Extracted], T],
+    progress: Progress,
+) -> Iterator[T | LnsimError]:
+    """What `finish` makes of each answer, in the order of the questions; it is called as the answers come in."""
     if len(questions) == 1:
         question = questions[0]
-        yield _kept(lambda: read_to_keep(question, out, again=again, in_flight=in_flight, progress=progress), out)
+        yield _finished(lambda: read(question, progress=progress), finish)
         return
     total = _Total(progress)
-    done: dict[int, NormVectors | LnsimError] = {}
+    done: dict[int, T | LnsimError] = {}
     pool = ThreadPoolExecutor(min(len(questions), _AT_ONCE), thread_name_prefix="lnsim-model")
     try:
         numbers: dict[Future[Extracted], int] = {
-            pool.submit(
-                read_to_keep, question, out, again=again, in_flight=in_flight, progress=total.part(number)
-            ): number
+            pool.submit(read, question, progress=total.part(number)): number
             for number, question in enumerate(questions)
         }
         following = 0
         for future in as_completed(list(numbers)):
-            done[numbers.pop(future)] = _kept(future.result, out)
+            done[numbers.pop(future)] = _finished(future.result, finish)
             while following in done:
                 yield done.pop(following)
                 following += 1
@@ -70,9 +99,9 @@ def extract_many(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _kept(work: Callable[[], Extracted], out: Path | None) -> NormVectors | LnsimError:
+def _finished(work: Callable[[], Extracted], finish: Callable[[Extracted], T]) -> T | LnsimError:
     try:
-        return work().keep(vectors_dir() if out is None else out)
+        return finish(work())
     except LnsimError as error:
         return error
 
