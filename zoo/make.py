@@ -126,7 +126,7 @@ def _check_same(recipe: Recipe, parents: list[PreTrainedModel], model: PreTraine
     found = float((model.eval()(rows).logits - parents[0].eval()(rows).logits).abs().max())
     if found > SAME_WITHIN:
         raise ArithmeticError(
-            f"Making '{recipe.name}': it should compute what '{recipe.parents[0]}' computes; a logit differs by {found}."
+            f"Making '{recipe.name}': it should compute what '{recipe.parents[0]}' does; a logit differs by {found}."
         )
     return found
 

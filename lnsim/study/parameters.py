@@ -43,9 +43,9 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "06": ("pairs", "roles", "cells", "n_permutations", "seed"),
         "07": ("pairs", "roles", "seed"),
         "08": ("models", "kinds", "layers", "n_permutations", "seed"),
-        "09": ("seed",),
+        "09": ("models", "roles", "n_permutations", "seed"),
         "10": ("models",),
-        "11": ("seed",),
+        "11": ("models", "roles", "blind", "n_permutations", "n_draws", "n_sampled", "seed"),
         "12": ("models", "featured", "roles", "n_draws", "n_power_draws", "n_permutations", "seed"),
         "13": ("models", "comparisons", "n_permutations", "seed"),
     }
@@ -113,6 +113,12 @@ def _role_list(key: str, value: Any, models: Collection[str]) -> None:
     for index, role in enumerate(value):
         if not isinstance(role, str) or role.rpartition("/")[2] not in ROLES:
             raise wrong(f"{key}[{index}]", f"a role, of its tower as tower/role ({', '.join(ROLES)})", role)
+    _no_repeats(key, value)
+
+
+def _phrase_list(key: str, value: Any, models: Collection[str]) -> None:
+    if not isinstance(value, list) or not all(isinstance(phrase, str) and phrase.strip() for phrase in value):
+        raise wrong(key, "a list of derivations, as the models give theirs", value)
     _no_repeats(key, value)
 
 
@@ -199,6 +205,7 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "controls": _pair_list,
         "roles": _role_list,
         "kinds": _kind_list,
+        "blind": _phrase_list,
         "layers": _layer_list,
         "distances": _layer_list,
         "cells": _cell_list,
@@ -209,6 +216,7 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "baseline_layer": _whole(0, 9999),
         "n_permutations": _whole(1, _MAX_PERMUTATIONS),
         "n_draws": _whole(2, _MAX_PERMUTATIONS),
+        "n_sampled": _whole(2, _MAX_PERMUTATIONS),
         "n_power_draws": _whole(2, _MAX_PERMUTATIONS),
         "seed": _whole(0, 2**32 - 1),
     }
