@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from lnsim.checkpoint.families import Pattern, Stack
@@ -51,8 +52,9 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    tower: Tower
+class _Line:
+    """A pattern under one of its stack's prefixes, with the numbers of its path."""
+
     pattern: Pattern
     root: str
     slots: tuple[str, ...]
@@ -68,22 +70,23 @@ class _Entry:
         return layer
 
 
-Index = dict[str, list[_Entry]]
+Lines = Mapping[str, Sequence[_Line]]
+"""Every full path that a stack's patterns allow, with numbers as ``*``."""
 
 
-def build_index(towers: Iterable[Tower]) -> Index:
-    """Every full path that the towers' patterns allow, with numbers as ``*``."""
-    index: Index = {}
-    for tower in towers:
-        for root in tower.stack.roots:
-            for pattern in tower.stack.patterns:
-                absolute = pattern.path.startswith("/")
-                parts = (pattern.path[1:] if absolute else root + pattern.path).split(".")
-                numeric = [part in "*#" or part.isdigit() for part in parts]
-                key = ".".join("*" if is_number else part for part, is_number in zip(parts, numeric, strict=True))
-                slots = tuple(part for part, is_number in zip(parts, numeric, strict=True) if is_number)
-                index.setdefault(key, []).append(_Entry(tower, pattern, root, slots))
-    return index
+# A file without a config is held against every family: their paths are put together once, not for each file.
+@cache
+def _lines(stack: Stack) -> Lines:
+    lines: dict[str, list[_Line]] = {}
+    for root in stack.roots:
+        for pattern in stack.patterns:
+            absolute = pattern.path.startswith("/")
+            parts = (pattern.path[1:] if absolute else root + pattern.path).split(".")
+            numeric = [part in "*#" or part.isdigit() for part in parts]
+            key = ".".join("*" if is_number else part for part, is_number in zip(parts, numeric, strict=True))
+            slots = tuple(part for part, is_number in zip(parts, numeric, strict=True) if is_number)
+            lines.setdefault(key, []).append(_Line(pattern, root, slots))
+    return lines
 
 
 def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) -> list[Match]:
@@ -92,7 +95,7 @@ def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) 
     Raises:
         RoleError: one tower's blocks appear under two prefixes, or two norms claim one place.
     """
-    index = build_index(towers)
+    index = [(tower, _lines(tower.stack)) for tower in towers]
     marked = _marked_layers(norms)
     first = [_look_up(norm, index, marked, None) for norm in norms]
     roots = _block_roots(first, where)
@@ -121,35 +124,37 @@ def _check_places(matches: Iterable[Match], where: str) -> None:
             )
 
 
-def _look_up(norm: NormName, index: Index, marked: frozenset[int], roots: Mapping[int, str] | None) -> Match:
+def _look_up(
+    norm: NormName, index: Iterable[tuple[Tower, Lines]], marked: frozenset[int], roots: Mapping[int, str] | None
+) -> Match:
     best = Match(norm)
-    for entry in index.get(norm.template, ()):
-        if roots is not None and roots.get(id(entry.tower)) != entry.root:
+    for tower, line in ((tower, line) for tower, lines in index for line in lines.get(norm.template, ())):
+        if roots is not None and roots.get(id(tower)) != line.root:
             continue
-        if len(norm.shape) == 2 and entry.pattern.role not in PER_HEAD_ROLES:
+        if len(norm.shape) == 2 and line.pattern.role not in PER_HEAD_ROLES:
             continue
-        layer = entry.layer(norm.numbers)
+        layer = line.layer(norm.numbers)
         if layer is None:
             continue
-        found = _place(norm, entry, layer, marked)
+        found = _place(norm, tower, line, layer, marked)
         if found.pattern is not None:
             return found
         best = found
     return best
 
 
-def _place(norm: NormName, entry: _Entry, layer: int, marked: frozenset[int]) -> Match:
+def _place(norm: NormName, tower: Tower, line: _Line, layer: int, marked: frozenset[int]) -> Match:
     """Check the layer against the tower's number of blocks and the line's kinds of layer."""
-    tower, pattern = entry.tower, entry.pattern
+    pattern = line.pattern
     if not pattern.in_block:
-        return Match(norm, tower, pattern, root=entry.root)
+        return Match(norm, tower, pattern, root=line.root)
     mtp = tower.is_mtp(layer, marked)
     if not mtp and tower.n_blocks is not None and layer >= tower.n_blocks:
         return Match(norm, tower, why=f"beyond the {tower.n_blocks} blocks of the config")
     kind = "mtp" if mtp else tower.kinds[layer] if layer < len(tower.kinds) else ""
     if pattern.kinds and kind not in pattern.kinds:
         return Match(norm, tower, why=f"a layer of kind {kind!r}")
-    return Match(norm, tower, pattern, layer, mtp, entry.root)
+    return Match(norm, tower, pattern, layer, mtp, line.root)
 
 
 def _marked_layers(norms: Iterable[NormName]) -> frozenset[int]:
