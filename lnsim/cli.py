@@ -10,13 +10,13 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import lnsim
-from lnsim.checkpoint.source import Progress
+from lnsim.cli_progress import bar
 from lnsim.errors import LnsimError
 from lnsim.text import json_text, printable
 
@@ -70,7 +70,7 @@ def _inspect(options: argparse.Namespace) -> int:
     from lnsim.checkpoint.inspection import inspect
     from lnsim.cli_text import inspection_text
 
-    with _bar(f"headers of {options.source}") as progress:
+    with bar(f"headers of {options.source}") as progress:
         found = inspect(options.source, options.revision, model_type=options.model_type, progress=progress)
     print(json_text(asdict(found)) if options.json else inspection_text(found))
     return 0
@@ -85,7 +85,7 @@ def _extract(options: argparse.Namespace) -> int:
     questions = [Question.of(source, options.role, options.revision, **asked) for source in options.sources]
     how = {"out": options.out, "again": options.again, "in_flight": options.in_flight}
     failed = 0
-    with _bar(options.sources[0] if len(questions) == 1 else f"{len(questions)} sources") as progress:
+    with bar(options.sources[0] if len(questions) == 1 else f"{len(questions)} sources") as progress:
         for found in extract_many(questions, **how, progress=progress):
             if isinstance(found, LnsimError):
                 _complain(found, options.debug)
@@ -93,6 +93,19 @@ def _extract(options: argparse.Namespace) -> int:
             else:
                 print(json_text(extract_record(found)) if options.json else extract_text(found), flush=True)
     return 1 if failed else 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from lnsim.cli_compare import answer, read_both
+
+    a, b = read_both(options)
+    for found in (a, b):
+        if isinstance(found, LnsimError):
+            _complain(found, options.debug)
+    if isinstance(a, LnsimError) or isinstance(b, LnsimError):
+        return 1
+    print(answer(options, a, b))
+    return 0
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -114,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_inspect(commands)
     _add_extract(commands)
+    _add_compare(commands)
     _add_list(commands)
     return parser
 
@@ -152,7 +166,39 @@ def _add_extract(commands: _Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--all", action="store_true", help="read all other norms as well")
     parser.add_argument("--again", action="store_true", help="read from the Hub even what is kept already")
     parser.add_argument(
-        "--in-flight", type=_in_flight, default=16, metavar="N", help="requests to the Hub at once, 1 to 256 (16)"
+        "--in-flight", type=_whole(1, 256), default=16, metavar="N", help="requests to the Hub at once, 1 to 256 (16)"
+    )
+
+
+def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = _command(
+        commands,
+        "compare",
+        _compare,
+        "Compare the norm vectors of two models. Roles of the same name are compared at the layer numbers that both "
+        "have, beside what permuted channels give. Nothing is written, except with --report.",
+        "lnsim compare all-minilm-l6-v2 sre-minilm-l6",
+        "lnsim compare Qwen/Qwen3-4B ./my-checkpoint --role pre_attention",
+        "lnsim compare upstage/Solar-Open-100B zai-org/GLM-4.5-Air@main --json",
+        "lnsim compare all-minilm-l6-v2 sre-minilm-l6 --report minilm-report",
+    )
+    parser.add_argument("a", metavar="A", help=_SOURCE)
+    parser.add_argument("b", metavar="B", help="the same")
+    parser.add_argument(
+        "--role",
+        action="append",
+        metavar="ROLE",
+        help="compare this role only, by lnsim's name or the Llama family's; may be repeated",
+    )
+    parser.add_argument(
+        "--permutations", type=_whole(1, 100_000), default=9999, metavar="N", help="permutations of the channels (9999)"
+    )
+    parser.add_argument("--seed", type=_whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="run the experiments for these two and write a report into this folder",
     )
 
 
@@ -188,10 +234,13 @@ def _command(
     return parser
 
 
-def _in_flight(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 256:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 256, got '{text}'")
-    return int(text)
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not (text.isascii() and text.isdecimal()) or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {high}, got '{text}'")
+        return int(text)
+
+    return number
 
 
 def _leave_at_once(code: int) -> None:
@@ -226,21 +275,3 @@ def _set_up_logging(debug: bool) -> None:
             handler.setFormatter(_Harmless("%(message)s"))
     if debug:
         logging.getLogger("lnsim").setLevel(logging.DEBUG)
-
-
-@contextmanager
-def _bar(label: str) -> Iterator[Progress]:
-    """A progress bar on stderr, silent when that is no terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done, planned: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(desc=printable(label[:60]), unit="read", leave=False, file=sys.stderr) as bar:
-
-        def progress(done: int, planned: int) -> None:
-            bar.total = planned
-            bar.n = done
-            bar.refresh()
-
-        yield progress

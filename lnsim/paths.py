@@ -12,7 +12,16 @@ from types import MappingProxyType
 from lnsim.checkpoint.store import extract_name
 from lnsim.errors import SourceError
 
-__all__ = ["HOME_VARIABLE", "find_stored", "project_root", "stored_models", "studies_dir", "vectors_dir"]
+__all__ = [
+    "HOME_VARIABLE",
+    "find_stored",
+    "near_stored",
+    "notebooks_dir",
+    "project_root",
+    "stored_models",
+    "studies_dir",
+    "vectors_dir",
+]
 
 HOME_VARIABLE = "LNSIM_HOME"
 """Environment variable that names the project folder, before anything else is looked at."""
@@ -62,6 +71,22 @@ def vectors_dir() -> Path:
     return project_root() / "data" / "vectors"
 
 
+def notebooks_dir() -> Path:
+    """The folder of the experiments: that of the project, or where it has none, the one beside the package.
+
+    Raises:
+        SourceError: when there is none.
+    """
+    folders = (project_root() / "notebooks", Path(__file__).resolve().parents[1] / "notebooks")
+    for folder in folders:
+        if any(folder.glob("*.ipynb")):
+            return folder
+    raise SourceError(
+        f"Looking for the notebooks of the experiments: '{folders[0]}' holds none. Start lnsim inside a clone of the "
+        f"project, or set {HOME_VARIABLE} to one."
+    )
+
+
 def stored_models() -> Mapping[str, Path]:
     """Every stored extract by name, in the order of the names.
 
@@ -104,12 +129,23 @@ def _matches(name: str, key: str) -> bool:
     return wanted in (key, last) or as_file in (key, last) or (not commit and last.startswith(f"{as_file}@"))
 
 
+def near_stored(name: str, cutoff: float = 0.5) -> tuple[str, ...]:
+    """The names of at most three stored models that are most like this one, the nearest first.
+
+    Args:
+        name: as a person typed it; capitals do not matter.
+        cutoff: how alike they must be, as ``difflib`` counts, from 0 to 1.
+    """
+    by_lower = {key.casefold(): key for key in stored_models()}
+    near = difflib.get_close_matches(name.casefold(), by_lower, n=3, cutoff=cutoff)
+    return tuple(by_lower[key] for key in near)
+
+
 def _unknown(name: str, models: Mapping[str, Path]) -> str:
     if not models:
         return f"There is no stored model '{name}': data/vectors holds none. 'lnsim extract' writes one."
-    by_lower = {key.casefold(): key for key in models}
-    near = difflib.get_close_matches(name.casefold(), by_lower, n=3, cutoff=0.5)
-    hint = f"Did you mean {_listed(by_lower[key] for key in near)}?" if near else "'lnsim list' names them all."
+    near = near_stored(name)
+    hint = f"Did you mean {_listed(near)}?" if near else "'lnsim list' names them all."
     return f"There is no stored model '{name}' among the {len(models)} in data/vectors. {hint}"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lnsim.checkpoint.local import LocalCheckpoint, open_local
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
 from lnsim.errors import SourceError
-from lnsim.paths import find_stored, stored_models
+from lnsim.paths import find_stored, near_stored, stored_models
 
 if TYPE_CHECKING:
     from lnsim.checkpoint.hub.repo import Repo
@@ -32,6 +32,9 @@ IN_FLIGHT = 16
 # The Hub's own rule: letters, digits, '-', '_' and '.', at most 96 characters a part, at most one slash.
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
 _REPO_ID = re.compile(rf"(?:{_PART}/)?{_PART}", re.ASCII)
+
+_NEARLY = 0.75
+"""A name alone that is at least so much like a stored model's, as difflib counts, is taken for a slip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +125,13 @@ def find_source(source: str, revision: str | None = None, *, in_flight: int = IN
     A path that exists comes first, then a stored model's name, then the Hub.
 
     Raises:
-        SourceError: when the source can be none of them, or a revision is given for one that has none.
+        SourceError: when the source can be none of them, is nearly a stored model's name, or a revision is given for
+            one that has none.
     """
     on_disk = _find_on_disk(source)
     if on_disk is None:
+        if revision is None:
+            _check_no_slip(source)
         return Found(source, repo_name=parse_repo_name(source, revision), in_flight=in_flight)
     if revision is not None:
         raise SourceError(f"Opening '{source}': it lies on disk, where there is no revision '{revision}' to choose.")
@@ -174,3 +180,14 @@ def _find_on_disk(source: str) -> Path | None:
     if "/" not in source and any(name.lower() == wanted for name in stored_models()):
         return find_stored(source)
     return None
+
+
+def _check_no_slip(source: str) -> None:
+    """Refuse a name alone that is nearly a stored model's: few repos have no owner, and the network is not asked."""
+    near = near_stored(source, _NEARLY) if not {"/", "@"} & set(source) else ()
+    if near:
+        names = ", ".join(f"'{name}'" for name in near)
+        raise SourceError(
+            f"Opening '{source}': there is no such file or folder and no stored model of this name. Did you mean "
+            f"{names}? A repo on the Hub is written owner/name, or name@main where it has no owner."
+        )

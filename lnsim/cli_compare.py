@@ -1,0 +1,64 @@
+"""This module is the command ``lnsim compare``: two sources in, their comparison out, and a report where asked for."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from lnsim.checkpoint.extract import Extracted
+from lnsim.checkpoint.extract_many import read_many
+from lnsim.checkpoint.question import Question
+from lnsim.cli_compare_text import compare_record, compare_text
+from lnsim.cli_names import with_near_names
+from lnsim.cli_progress import bar
+from lnsim.errors import LnsimError
+from lnsim.measure.pair_summary import summarise_pair
+from lnsim.text import json_text
+
+__all__ = ["answer", "read_both"]
+
+
+def read_both(options: argparse.Namespace) -> list[Extracted | LnsimError]:
+    """Read both sources at once, and write nothing; an error stands in the place of what could not be read."""
+    sources = [options.a, options.b]
+    questions = [Question.of(source, options.role) for source in sources]
+    with bar(" and ".join(sources)) as progress:
+        found = list(read_many(questions, progress=progress))
+    return [
+        with_near_names(one, source) if isinstance(one, LnsimError) else one
+        for one, source in zip(found, sources, strict=True)
+    ]
+
+
+def answer(options: argparse.Namespace, a: Extracted, b: Extracted) -> str:
+    """Compare what was read, write the report where one is asked for, and say what was found.
+
+    Raises:
+        LnsimError: when nothing can be compared, or the report cannot be made.
+    """
+    with bar("permutations", unit="role") as progress:
+        found = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
+    report = None if options.report is None else _report(options, a, b)
+    names, models = {"a": options.a, "b": options.b}, {"a": a.vectors, "b": b.vectors}
+    if options.json:
+        return json_text(compare_record(names, models, found, None if report is None else str(report)))
+    text = compare_text(names, models, found)
+    return text if report is None else f"{text}\nreport: {report}"
+
+
+def _report(options: argparse.Namespace, a: Extracted, b: Extracted) -> Path:
+    # Imported here: a comparison alone needs none of what a report needs.
+    from lnsim.render.adhoc import Asked, write_adhoc_report
+
+    asked = Asked(a, b, options.permutations, options.seed, _command(options))
+    with bar("report", unit="notebook") as progress:
+        return write_adhoc_report(options.report, asked, progress)
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command as it would be typed again."""
+    words = ["lnsim", "compare", options.a, options.b]
+    words += [word for role in options.role or () for word in ("--role", role)]
+    given = {"--permutations": options.permutations, "--seed": options.seed, "--report": options.report}
+    return shlex.join([*words, *(str(word) for pair in given.items() for word in pair)])
