@@ -292,11 +292,23 @@ class Page:
         _show({THUMBNAIL_MIME: {"html": picture}, "text/html": picture})
         _close(whole)
 
-    def provenance(self, seed: int | None = None, n_permutations: int | None = None) -> None:
-        """Where everything came from: every model that was loaded, the seed, the versions, the command."""
+    def provenance(
+        self, seed: int | None = None, n_permutations: int | None = None, models_in: str | None = None
+    ) -> None:
+        """Where everything came from: every model that was loaded, the seed, the versions, the command.
+
+        Args:
+            seed: of whatever was drawn.
+            n_permutations: of the tests.
+            models_in: name of the table that lists the models, where they are too many to be listed here.
+        """
         rows: list[tuple[str, str]] = []
-        for key, vectors in self._used.items():
-            rows += origins.model_rows(self.study.model(key).label, vectors)
+        if models_in is None:
+            for key, vectors in self._used.items():
+                rows += origins.model_rows(self.study.model(key).label, vectors)
+        else:
+            place = f"`data/tables/{self.study.name}/{self.number}_{models_in}.csv`"
+            rows.append(("Models", f"{len(self._used)} stored extracts, one a row of {place}"))
         for key, opened in self._weights.items():
             rows += origins.weights_rows(self.study.model(key).label, opened)
         if seed is not None:
@@ -306,6 +318,8 @@ class Page:
         _show({"text/html": markup.provenance(rows)})
 
     def _command(self) -> str:
+        if self.study.command:
+            return self.study.command
         source = "" if self.kind == "stored" else f" --source {self.kind}"
         changed = "".join(f" --set {shlex.quote(f'{name}={value!r}')}" for name, value in self._given.items())
         return f"python run_all.py --study {self.study.name}{source} --only {self.number}{changed}"

@@ -21,13 +21,15 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "common_ancestor": "both have layers that come from one checkpoint",
         "related": "a relation is documented or plain, its course is not",
         "disputed": "a relation is claimed and denied; the pair is no control",
+        "in_question": "the pair that is asked about, or one of which nothing is on record; it is no control",
         "independent": "no relation is known: presumed strangers",
     }
 )
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
+_NO_CONTROL = ("disputed", "in_question")
 _DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
-RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))
+RELATED_KINDS = tuple(kind for kind in KINDS if kind not in (*_NO_CONTROL, "independent"))
 """Kinds whose two models share an origin."""
 
 
@@ -67,13 +69,15 @@ class Relation:
 
     @property
     def independent(self) -> bool:
-        """True where the two are presumed strangers: a negative control. A disputed pair is neither."""
+        """True where the two are presumed strangers: a negative control."""
         return self.kind == "independent"
 
     @property
     def group(self) -> str:
-        """``related``, ``independent`` or ``disputed``: what the pair counts as where pairs are grouped."""
-        return "related" if self.related else self.kind
+        """What the pair counts as in a table of pairs: ``related``, ``independent``, or ``disputed``, no control."""
+        if self.related:
+            return "related"
+        return "independent" if self.independent else "disputed"
 
 
 def check_relations(relations: Sequence[Relation], models: Collection[str]) -> None:
