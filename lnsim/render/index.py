@@ -21,6 +21,7 @@ from lnsim.text import printable
 __all__ = ["Entry", "StudySection", "study_section", "write_index"]
 
 _MOST_HEADLINES = 3
+_COMMAND = "python run_all.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class StudySection:
         entries: one a notebook that ran.
         not_run: number (or an empty text), reason, command (or an empty text).
         reports: the reports of the notebooks that were done.
+        command: what makes them again, where that is not ``run_all.py``: then two models were asked about.
     """
 
     name: str
@@ -57,6 +59,7 @@ class StudySection:
     entries: tuple[Entry, ...]
     not_run: tuple[tuple[str, str, str], ...]
     reports: tuple[Report, ...]
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ def study_section(study: Study, run: StudyRun, reports: dict[str, Report]) -> St
         entries=tuple(entries),
         not_run=tuple(not_run),
         reports=tuple(reports[number] for number in sorted(reports)),
+        command=study.command,
     )
 
 
@@ -151,12 +155,14 @@ def _top(sections: Sequence[StudySection], reports: Sequence[Report]) -> list[tu
     real = [report for report in reports if report.page["source"] != "replica"]
     # Where no notebook offers a headline, the latest ones stand for what was found.
     led = [report for report in real if report.page.get("headline")] or real[::-1]
+    if any(section.command for section in sections):
+        led.sort(key=lambda report: not report.verdicts)  # the sentence on the two that were asked about comes first
     led = led[:_MOST_HEADLINES]
     # A headline may have two lines; the first of all is set in large type.
     found = [line for report in led for line in _headline(report).split("\n")]
     trust = [str(report.page["trust"]) for report in led]
     return [
-        ("Compared", [_compared(real)]),
+        ("Compared", [*(section.about for section in sections if section.command), _compared(real)]),
         ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
         ("Trust", trust or ["Each report names its control and its weakest point."]),
     ]
@@ -181,9 +187,10 @@ def _compared(reports: Sequence[Report]) -> str:
 def _foot(sections: Sequence[StudySection], runs: Sequence[StudyRun]) -> list[tuple[str, str]]:
     sources = ", ".join(f"{run.source} ({run.study})" for run in runs if run.outcomes) or "none"
     versions = next((run.versions for run in runs if run.versions), {})
+    commands = dict.fromkeys(section.command or _COMMAND for section in sections) or [_COMMAND]
     offline = all(run.source != "hub" for run in runs)
     return [
         ("Source", sources + ("; no network" if offline else "")),
         ("Versions", ", ".join(f"{name} {number}" for name, number in versions.items()) or "none recorded"),
-        ("Made again by", "`python run_all.py`"),
+        ("Made again by", ", ".join(f"`{command}`" for command in commands)),
     ]

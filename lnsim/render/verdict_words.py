@@ -24,6 +24,7 @@ __all__ = [
     "closest_stranger",
     "controls_in_words",
     "counted",
+    "in_question",
     "rule_rows",
     "rules_in_words",
     "sentence",
@@ -63,7 +64,7 @@ VERDICT_LABELS: Mapping[str, str] = MappingProxyType(
 )
 """What heads the columns of ``verdict_rows``."""
 
-_RELATIONS = {"fine_tune": "fine-tune", "depth_expanded": "more layers"}
+_RELATIONS = {"fine_tune": "fine-tune", "depth_expanded": "more layers", "in_question": "in question"}
 
 _REPLICA = "REPLICA, synthetic vectors. "
 
@@ -114,6 +115,20 @@ def counted(found: pd.DataFrame) -> str:
     ]
     said = listed(f"{int(which.sum())} {words}" for which, words in parts if which.any())
     return f"{count(len(found), 'pair')}: {said}. {controls_in_words(found)}"
+
+
+def in_question(found: pd.DataFrame, replica: bool = False) -> str:
+    """The sentence of the first pair that is no control, as a line of its own; empty where every pair is one.
+
+    Args:
+        found: as ``measure.verdict_table.with_controls`` gives it.
+        replica: True where the vectors are synthetic.
+    """
+    rows = found[found["group"] == "disputed"]
+    if rows.empty:
+        return ""
+    first = rows.iloc[0]
+    return f"{first['pair']}: {sentence(first['verdict'], first['obstacle'], replica)}\n"
 
 
 def controls_in_words(found: pd.DataFrame) -> str:

@@ -75,7 +75,7 @@ COLUMN_LABELS: Mapping[str, str] = {
 GROUP_LABELS: Mapping[str, str] = {
     "within": "within a model",
     "related": "between related models",
-    "disputed": "between the disputed ones",
+    "disputed": "between those in question",
     "independent": "between strangers",
 }
 """How prose says between what something was measured."""
