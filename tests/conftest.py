@@ -12,6 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from hub_stand_in import HubStandIn
 
+# nbformat imports jsonschema, which builds some forty grammars of internet addresses where this package is there, as it
+# is with JupyterLab. No notebook is checked against one, and it takes every process of the tests longer than the rest.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
 
 @pytest.fixture
 def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., HubStandIn]]:
