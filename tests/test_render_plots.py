@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -88,25 +90,39 @@ def words(drawn: Axes | Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(mpl.text.Text) if text.get_text().strip()]
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """What is left of a figure that was drawn as a page saves it: inches, and which settings it changed."""
+
+    size: tuple[float, float]
+    box: tuple[float, float, float, float]
+    changed: dict[str, object]
+
+
+@functools.cache
+def drawn(name: str) -> Drawn:
+    """Draw a figure once for all questions to it."""
+    before = dict(mpl.rcParams)
+    made = EVERY[name]()
+    figure = made if isinstance(made, Figure) else made.get_figure(root=True)
+    figure_bytes(figure, "svg")
+    changed = {key: value for key, value in mpl.rcParams.items() if before[key] != value}
+    with mpl.rc_context(plots.style):
+        box = figure.get_tightbbox()
+    return Drawn(tuple(figure.get_size_inches()), (box.x0, box.y0, box.x1, box.y1), changed)
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_every_figure_draws_keeps_to_its_size_and_leaves_the_settings_alone(name: str) -> None:
-    before = dict(mpl.rcParams)
-    drawn = EVERY[name]()
-    figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
-    figure.draw_without_rendering()
-    assert dict(mpl.rcParams) == before
-    assert figure.get_size_inches()[0] == pytest.approx(2.5 if "small" in name else 6.8)
+    assert drawn(name).changed == {}
+    assert drawn(name).size[0] == pytest.approx(2.5 if "small" in name else 6.8)
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if "small" not in name])
 def test_no_label_is_cut_off_at_the_edge(name: str) -> None:
-    with mpl.rc_context(plots.style):
-        drawn = EVERY[name]()
-        figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
-        figure_bytes(figure, "svg")
-        box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert -0.02 <= box.x0 <= box.x1 <= width + 0.02
-    assert -0.02 <= box.y0 <= box.y1 <= height + 0.02
+    (left, low, right, high), (width, height) = drawn(name).box, drawn(name).size
+    assert -0.02 <= left <= right <= width + 0.02
+    assert -0.02 <= low <= high <= height + 0.02
 
 
 def test_a_given_axes_is_drawn_into() -> None:
