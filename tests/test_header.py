@@ -234,13 +234,14 @@ def test_an_invalid_tensor_or_header_cannot_be_built() -> None:
         Header({"w": TensorInfo("w", "F32", (1,), 4, 8)}, {}, 10)
 
 
-def test_a_header_of_100_000_tensors_parses() -> None:
-    names = [f"model.layers.{number}.weight" for number in range(100_000)]
+@pytest.mark.parametrize("count", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_header_of_many_tensors_parses(count: int) -> None:
+    names = [f"model.layers.{number}.weight" for number in range(count)]
     text = "{" + ",".join(entry(name, [1], [4 * i, 4 * i + 4]) for i, name in enumerate(names)) + "}"
-    assert len(parse_header(header_bytes(text)).tensors) == 100_000
+    assert len(parse_header(header_bytes(text)).tensors) == count
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(
     st.dictionaries(
         st.text(st.characters(codec="utf-8"), max_size=8).filter(lambda name: name != "__metadata__"),
@@ -254,19 +255,24 @@ def test_what_the_official_writer_writes_is_read_back_the_same(shapes: dict[str,
     assert {name: info.shape for name, info in header.tensors.items()} == {n: tuple(s) for n, s in shapes.items()}
 
 
-def test_the_fuzzer_finds_no_input_that_the_two_parsers_judge_differently(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("count", "least_valid", "least_duplicates"), [(4_000, 2, 6), pytest.param(15_000, 11, 6, marks=pytest.mark.slow)]
+)
+def test_the_fuzzer_finds_no_input_that_the_two_parsers_judge_differently(
+    monkeypatch: pytest.MonkeyPatch, count: int, least_valid: int, least_duplicates: int
+) -> None:
     """The code of the long run, whose figures stand in benchmarks/README.md, on other inputs."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
     import fuzz_header
     from header_inputs import KINDS
 
-    result = fuzz_header.fuzz("tests", 15_000)
+    result = fuzz_header.fuzz("tests", count)
     assert result.disagreements == []
     assert result.slowest[0] < 1
     assert set(result.kinds) == {*KINDS, "hypothesis"}
-    assert sum(result.kinds.values()) == 15_000
-    assert min(result.valid[kind] for kind in KINDS) > 10
-    assert result.duplicates > 5
+    assert sum(result.kinds.values()) == count
+    assert min(result.valid[kind] for kind in KINDS) >= least_valid
+    assert result.duplicates >= least_duplicates
 
 
 def test_the_fuzzer_notices_a_parser_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def a_file(sizes: list[int]) -> bytes:
     return file_bytes({f"t{i}": values[starts[i] : starts[i + 1]] for i in range(len(sizes))})
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(SIZES, st.integers(0, 60), st.randoms(use_true_random=False))
 def test_merged_reads_give_back_exactly_each_tensors_bytes(sizes: list[int], max_gap: int, rng: object) -> None:
     data = a_file(sizes)
@@ -36,7 +36,7 @@ def test_merged_reads_give_back_exactly_each_tensors_bytes(sizes: list[int], max
     assert found == {name: data[span.start : span.stop] for name, span in expected.items() if span}
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(SIZES, st.integers(0, 60))
 def test_reads_ascend_do_not_overlap_and_lie_further_apart_than_the_gap(sizes: list[int], max_gap: int) -> None:
     header = parse_header(a_file(sizes))

@@ -15,7 +15,7 @@ from lnsim.text import json_text, printable
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(ANY_TEXT)
 def test_nothing_that_steers_is_left_and_nothing_else_is_changed(text: str) -> None:
     found = printable(text)
@@ -24,7 +24,7 @@ def test_nothing_that_steers_is_left_and_nothing_else_is_changed(text: str) -> N
     assert found == text or not text.isprintable()
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.dictionaries(ANY_TEXT, st.lists(ANY_TEXT | st.floats(allow_nan=False) | st.none(), max_size=3), max_size=3))
 def test_json_reads_back_the_same_and_steers_nothing(content: dict[str, list[object]]) -> None:
     for form in ({}, {"indent": 1}):
