@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,12 @@ def models(size: int = 64) -> dict[str, NormVectors]:
         generator = np.random.default_rng(place)
         found[key] = made(generator.normal(1.0, 0.2, size=(n_layers, size)), role=ROLE)
     return found
+
+
+@cache
+def judged_as_a_replica() -> tuple[judging.Judged, ...]:
+    """Every row beside these vectors, taken for a replica's."""
+    return judge(corpus(), models(), replica=True)
 
 
 def judge(numbers: Corpus, vectors: dict[str, NormVectors], replica: bool) -> tuple[judging.Judged, ...]:
@@ -85,8 +92,7 @@ def test_models_of_different_hidden_sizes_and_missing_ones_give_nothing() -> Non
 
 
 def test_every_row_comes_out_once_with_one_verdict_whatever_the_vectors_are() -> None:
-    for vectors, replica in (({}, False), (models(), False), (models(), True)):
-        judged = judge(corpus(), vectors, replica)
+    for judged in (judge(corpus(), {}, False), judge(corpus(), models(), False), judged_as_a_replica()):
         assert [one.claim.name for one in judged] == [claim.name for claim in corpus().claims]
         assert {one.verdict for one in judged} <= set(judging.VERDICTS)
         assert all(one.why for one in judged if one.verdict == judging.UNTESTED)
@@ -103,13 +109,12 @@ def test_real_vectors_reproduce_a_number_that_is_theirs_and_differ_from_one_that
     right = replace(row, allowed=Interval(value - 5e-5, value + 5e-5))
     wrong = replace(row, allowed=Interval(value + 1e-4, value + 2e-4))
     for claim, verdict in ((right, judging.REPRODUCED), (wrong, judging.DIFFERS)):
-        others = [claim if one.name == row.name else one for one in corpus().claims]
-        judged = judge(replace(corpus(), claims=tuple(others)), vectors, replica=False)
-        assert next(one for one in judged if one.claim.name == row.name).verdict == verdict
+        (judged,) = judge(replace(corpus(), claims=(claim,)), vectors, replica=False)
+        assert judged.verdict == verdict
 
 
 def test_a_replica_never_reproduces_what_was_measured() -> None:
-    judged = judge(corpus(), models(), replica=True)
+    judged = judged_as_a_replica()
     reproduced = [one for one in judged if one.verdict == judging.REPRODUCED]
     assert reproduced
     assert all(one.by_arithmetic for one in reproduced)
@@ -118,7 +123,8 @@ def test_a_replica_never_reproduces_what_was_measured() -> None:
 
 def test_a_number_that_needs_a_missing_model_is_not_testable_and_says_which() -> None:
     some = {key: vectors for key, vectors in models().items() if key != "phi"}
-    judged = {one.claim.name: one for one in judge(corpus(), some, replica=False)}
+    asked = tuple(one for one in corpus().claims if one.name in ("001-017", "001-018"))
+    judged = {one.claim.name: one for one in judge(replace(corpus(), claims=asked), some, replica=False)}
     assert judged["001-018"].verdict == judging.UNTESTED
     assert judged["001-018"].why == "It needs vectors that are not here: phi."
     assert judged["001-017"].verdict == judging.DIFFERS
