@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lnsim.errors import NotebookError
 from lnsim.render.markup import inline
 from lnsim.render.strip import GROUP_CLASSES, Strip
-from lnsim.render.words import ROLE_LABELS, header_text, rounded
+from lnsim.render.words import ROLE_LABELS, group_name, header_text, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,6 +143,7 @@ def _cells(frame: pd.DataFrame, formats: Mapping[str, str], groups: Sequence[str
         spec = formats.get(last, _spec(last))
         kinds = groups if groups and last in ("group", "relation") else [""] * len(frame)
         values = frame.iloc[:, place].tolist()
+        values = [group_name(value) for value in values] if groups and last == "group" else values
         columns[place] = [_cell(value, spec, kind) for value, kind in zip(values, kinds, strict=True)]
     cells = pd.DataFrame(columns, index=frame.index, dtype=object)
     cells.columns = frame.columns
@@ -206,7 +207,7 @@ def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[
     for place, (label, cells) in enumerate(zip(shown.index, shown.to_numpy().tolist(), strict=True)):
         # Rows of one name in a row are one block, and the line stands above the block.
         kind = ' class="gap"' if label in gap_before and label != before else ""
-        group = f' data-kind="{escape(groups[place])}"' if groups else ""
+        group = f' data-kind="{escape(group_name(groups[place]))}"' if groups else ""
         row = "".join(_data(*one, sorts) for one in zip(cells, texts, names, strict=True))
         rows += (
             f'<tr{kind}{group}><th scope="row"{_sort_key(label, sorts)}>{escape(header_text(label))}</th>{row}</tr>\n'

@@ -20,6 +20,7 @@ __all__ = [
     "by_group",
     "by_role",
     "count",
+    "group_name",
     "header_text",
     "listed",
     "named",
@@ -79,6 +80,19 @@ GROUP_LABELS: Mapping[str, str] = {
     "independent": "between strangers",
 }
 """How prose says between what something was measured."""
+
+
+_GROUP_NAMES: Mapping[str, str] = {"disputed": "in question"}
+"""How readers see the name of a group of pairs, where it differs: a pair that is no control need not be in dispute."""
+
+
+def group_name(group: object) -> str:
+    """A group of pairs as readers see it.
+
+    >>> group_name("disputed")
+    'in question'
+    """
+    return _GROUP_NAMES.get(str(group), str(group))
 
 
 def rounded(value: float, spec: str = ".3f") -> str:

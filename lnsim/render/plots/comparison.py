@@ -23,7 +23,7 @@ from lnsim.render.plots.style import (
     styled,
     thumbnail_axes,
 )
-from lnsim.render.words import header_text, rounded
+from lnsim.render.words import group_name, header_text, rounded
 
 __all__ = ["comparison_thumbnail", "cosine_against_means", "kinds_of_comparison", "length_directions", "metric_strips"]
 
@@ -71,7 +71,7 @@ def cosine_against_means(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax.plot(dots["mean_term"], dots["cosine"], linestyle="none", marker="o", markersize=4.2, alpha=0.75,
                 color=GROUP_COLOURS[group])  # fmt: skip
         above = float((dots["cosine"] - dots["mean_term"]).abs().max())
-        labels.append((group, f"{group}: at most {rounded(above, '.4f')} off the line"))
+        labels.append((group, f"{group_name(group)}: at most {rounded(above, '.4f')} off the line"))
     for place, (group, words) in enumerate(reversed(labels)):
         ax.text(0.97, 0.05 + 0.075 * place, words, transform=ax.transAxes, ha="right", va="bottom", fontsize=11,
                 weight="bold", color=GROUP_COLOURS[group])  # fmt: skip
@@ -101,7 +101,7 @@ def kinds_of_comparison(frame: pd.DataFrame) -> Figure:
         for place, (group, kind) in enumerate(rows):
             values = frame.loc[(frame["group"] == group) & (frame["kind"] == kind), measure]
             _strokes(ax, values, -place, group)
-        words = [kind if group == "within" else f"{group}, {kind}" for group, kind in rows]
+        words = [kind if group == "within" else f"{group_name(group)}, {kind}" for group, kind in rows]
         _lines(ax, words, [group for group, _ in rows])
         ax.set_title(title)
     return figure

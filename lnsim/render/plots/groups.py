@@ -21,7 +21,7 @@ from lnsim.render.plots.style import (
     styled,
     thumbnail_axes,
 )
-from lnsim.render.words import count
+from lnsim.render.words import count, group_name
 
 __all__ = [
     "GROUP_STYLES",
@@ -159,6 +159,6 @@ def _key(ax: Axes, groups: Sequence[str], lines: bool = False, at: tuple[float, 
     ordered = [group for group in GROUP_COLOURS if group in groups]
     step = 0.11 if lines else 0.085
     for place, group in enumerate(reversed(ordered) if lines else ordered):
-        words = f"{(signs if lines else marks)[group]}: {group}"
+        words = f"{(signs if lines else marks)[group]}: {group_name(group)}"
         ax.text(x, y + step * place * (1 if lines else -1), words, transform=ax.transAxes, ha=side, fontsize=9.5,
                 va="bottom" if lines else "top", color=GROUP_COLOURS[group], weight="bold")  # fmt: skip

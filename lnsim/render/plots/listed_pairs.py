@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lnsim.render.plots.style import GROUP_COLOURS, LABEL, NULL, QUIET, panels, styled
+from lnsim.render.words import group_name
 
 __all__ = ["cosines_beside_r"]
 
@@ -44,9 +45,8 @@ def cosines_beside_r(frame: pd.DataFrame) -> Figure:
     left.tick_params(axis="y", labelsize=10.5)
     left.set_ylim(max(names.values()) + 0.6, -0.6)
     for group, rows in placed.groupby("group", sort=False):
-        left.text(
-            0.0, rows["place"].min() + _APART, str(group), color=GROUP_COLOURS[str(group)], weight="bold", va="center"
-        )
+        above, colour = rows["place"].min() + _APART, GROUP_COLOURS[str(group)]
+        left.text(0.0, above, group_name(group), color=colour, weight="bold", va="center")
     _key(figure, placed)
     return figure
 

@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 
 from lnsim.measure.pair_tables import LEVEL
 from lnsim.render.plots.style import GROUP_COLOURS, LABEL, NULL, QUIET, new_axes, styled, thumbnail_axes
+from lnsim.render.words import group_name
 
 __all__ = ["p_against_ranks", "p_thumbnail"]
 
@@ -31,9 +32,10 @@ def p_against_ranks(tests: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.text(low * 1.2, 0.5, "Pearson alone", color=LABEL, fontsize=10.5, va="center")
     kinds = [kind for kind in _MARKERS if kind in set(shown["group"])]
     handles = [
-        Line2D([], [], linestyle="none", marker=_MARKERS[kind], color=GROUP_COLOURS[kind], markersize=7, label=kind)
+        Line2D([], [], linestyle="none", marker=_MARKERS[kind], color=GROUP_COLOURS[kind], markersize=7,
+               label=group_name(kind))
         for kind in kinds
-    ]
+    ]  # fmt: skip
     ax.figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=10.5, labelcolor=LABEL)
     return ax
 
