@@ -96,7 +96,7 @@ def _extract(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from lnsim.cli_compare import answer, read_both
+    from lnsim.cli_compare import answers, read_both
 
     a, b = read_both(options)
     for found in (a, b):
@@ -104,7 +104,8 @@ def _compare(options: argparse.Namespace) -> int:
             _complain(found, options.debug)
     if isinstance(a, LnsimError) or isinstance(b, LnsimError):
         return 1
-    print(answer(options, a, b))
+    for text in answers(options, a, b):
+        print(text, flush=True)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 from lnsim.checkpoint.extract import Extracted
@@ -16,7 +17,7 @@ from lnsim.errors import LnsimError
 from lnsim.measure.pair_summary import summarise_pair
 from lnsim.text import json_text
 
-__all__ = ["answer", "read_both"]
+__all__ = ["answers", "read_both"]
 
 
 def read_both(options: argparse.Namespace) -> list[Extracted | LnsimError]:
@@ -31,20 +32,28 @@ def read_both(options: argparse.Namespace) -> list[Extracted | LnsimError]:
     ]
 
 
-def answer(options: argparse.Namespace, a: Extracted, b: Extracted) -> str:
-    """Compare what was read, write the report where one is asked for, and say what was found.
+def answers(options: argparse.Namespace, a: Extracted, b: Extracted) -> Iterator[str]:
+    """Compare what was read, and say what was found; then make the report where one is asked for, and say where it is.
+
+    JSON is one object and comes when all is done, also where the report fails.
 
     Raises:
         LnsimError: when nothing can be compared, or the report cannot be made.
     """
     with bar("permutations", unit="role") as progress:
         found = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
-    report = None if options.report is None else _report(options, a, b)
     names, models = {"a": options.a, "b": options.b}, {"a": a.vectors, "b": b.vectors}
-    if options.json:
-        return json_text(compare_record(names, models, found, None if report is None else str(report)))
-    text = compare_text(names, models, found)
-    return text if report is None else f"{text}\nreport: {report}"
+    if not options.json:
+        yield compare_text(names, models, found)
+        if options.report is not None:
+            yield f"Report: {_report(options, a, b)}"
+        return
+    try:
+        index = None if options.report is None else str(_report(options, a, b))
+    except LnsimError:
+        yield json_text(compare_record(names, models, found))
+        raise
+    yield json_text(compare_record(names, models, found, index))
 
 
 def _report(options: argparse.Namespace, a: Extracted, b: Extracted) -> Path:

@@ -145,15 +145,18 @@ def _reading(one: RoleSummary) -> Iterator[str]:
 
 
 def _remarks(models: Mapping[str, NormVectors], found: PairSummary) -> Iterator[str]:
-    """What was not compared, and what a reader must know of the rest."""
+    """What was not compared, and what a reader must know of the rest; roles with the same remark share a line."""
+    remarks: dict[str, list[str]] = {}
     for role, reason in found.not_compared.items():
-        yield from _paragraph(f"Not compared: {role}: {reason}.")
+        remarks.setdefault(f"Not compared: {{}}: {reason}.", []).append(role)
     for role, one in found.roles.items():
         for note in one.notes:
-            yield from _paragraph(f"Note: {role}: {note}.")
+            remarks.setdefault(f"Note: {{}}: {note}.", []).append(role)
     for side, vectors in models.items():
         for note in vectors.notes:
-            yield from _paragraph(f"Note: {side}: {note}")
+            remarks.setdefault(f"Note: {{}}: {note}", []).append(side)
+    for text, places in remarks.items():
+        yield from _paragraph(text.replace("{}", ", ".join(places), 1))
 
 
 def _paragraph(text: str) -> list[str]:

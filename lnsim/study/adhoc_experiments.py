@@ -25,6 +25,7 @@ _BLOCK_ROLES = ("pre_attention", "pre_mlp", "post_attention", "post_mlp", "pre_c
 _MOST_LISTED = 10
 _MOST_DRAWN = 4
 _LAYERS = 3
+_CHANNELS_DRAWN = 50
 
 Key = tuple[str, str]
 
@@ -158,7 +159,7 @@ def _matrix(here: _Setting) -> dict[str, Any] | str:
         "layers": layers,
         **here.chance,
         "sets": {"all": list(here.models)},
-        "comparisons": _comparisons(here),
+        "comparisons": _comparisons(here, [role for role in here.compared if role.rpartition("/")[2] in _BLOCK_ROLES]),
     }
 
 
@@ -204,23 +205,25 @@ def _alignment(here: _Setting) -> dict[str, Any] | str:
 def _geometry(here: _Setting) -> dict[str, Any] | str:
     if reason := here.why_not_drawn(n_roles=2):
         return reason
+    if here.models[here.pairs.asked[0]][here.drawn[0]].hidden_size < _CHANNELS_DRAWN:
+        return f"it draws {_CHANNELS_DRAWN} channels one by one, and these models have fewer"
     return {"pairs": here.some_pairs(3), "roles": list(here.drawn), "seed": here.chance["seed"]}
 
 
 def _verdicts(here: _Setting) -> dict[str, Any] | str:
     if not here.compared:
         return "it needs norms of the residual stream, and the two share none"
-    return {"models": list(here.models), **here.chance, "comparisons": _comparisons(here)}
+    return {"models": list(here.models), **here.chance, "comparisons": _comparisons(here, here.compared)}
 
 
-def _comparisons(here: _Setting) -> dict[str, Any]:
-    """Every role compared, with the pairs that have it; the pair asked about comes first."""
+def _comparisons(here: _Setting, roles: Sequence[str]) -> dict[str, Any]:
+    """Each role by what readers see of it, with the pairs that have it; the pair asked about comes first."""
     found = {}
-    for role in here.compared:
+    for role in roles:
         size = here.models[here.pairs.asked[0]][role].hidden_size
         have = {key for key, one in here.models.items() if _has(one, role, size)}
         pairs = here.pairs.only(lambda pair, have=have: set(pair) <= have).some(_MOST_LISTED)  # type: ignore[misc]
-        words = role.replace("_", "-").replace("mlp", "MLP")
+        words = role.replace("/", " ").replace("_", "-").replace("mlp", "MLP")
         found[words] = {"roles": [role, role], "pairs": [list(pair) for pair in pairs]}
     return found
 
