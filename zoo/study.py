@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import colorsys
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,11 @@ BLIND = ("reinitialised", "distilled", "permuted", "rescaled", "folded")
 _FAMILIES = {"llama": "Llama", "gpt2": "GPT-2"}
 
 
-def study_text() -> str:
-    """The study file's text."""
-    recipes = full_zoo()
-    return "\n".join(
-        [_HEAD, *(line for place, recipe in enumerate(recipes) for line in _model(recipe, place)), *_tail()]
-    )
+def study_text(recipes: Sequence[Recipe] | None = None) -> str:
+    """The study file's text, for these recipes; for the whole zoo where None."""
+    recipes = full_zoo() if recipes is None else recipes
+    models = (line for place, recipe in enumerate(recipes) for line in _model(recipe, place))
+    return "\n".join([_HEAD, *models, *_tail(recipes)])
 
 
 _HEAD = """# Small models of known lineage, trained by the package `zoo`; their norm vectors lie in data/vectors/zoo.
@@ -74,8 +73,7 @@ def _model(recipe: Recipe, place: int) -> Iterator[str]:
     yield ""
 
 
-def _tail() -> Iterator[str]:
-    recipes = full_zoo()
+def _tail(recipes: Sequence[Recipe]) -> Iterator[str]:
     roots = [recipe for recipe in recipes if recipe.kind == "root"]
     first, other = (_key(next(r.name for r in roots if r.architecture == name)) for name in ("llama", "gpt2"))
     stranger = _key([r.name for r in roots if r.architecture == "llama" and r.gamma == "ones"][1])
@@ -105,9 +103,10 @@ def _tail() -> Iterator[str]:
         models=[_key(recipe.name) for recipe in recipes],
         roles=["pre_attention", "pre_mlp"],
         blind=[DERIVATIONS[kind] for kind in BLIND],
+        threshold=0.99,
         n_permutations=999,
-        n_draws=2000,
-        n_sampled=400,
+        n_draws=1000,
+        n_sampled=200,
         seed=0,
     )
     yield "[not_run]"

@@ -45,7 +45,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "08": ("models", "kinds", "layers", "n_permutations", "seed"),
         "09": ("models", "roles", "n_permutations", "seed"),
         "10": ("models",),
-        "11": ("models", "roles", "blind", "n_permutations", "n_draws", "n_sampled", "seed"),
+        "11": ("models", "roles", "blind", "threshold", "n_permutations", "n_draws", "n_sampled", "seed"),
         "12": ("models", "featured", "roles", "n_draws", "n_power_draws", "n_permutations", "seed"),
         "13": ("models", "comparisons", "n_permutations", "seed"),
     }
@@ -144,6 +144,11 @@ def _whole(low: int, high: int) -> Callable[[str, Any, Collection[str]], None]:
     return check
 
 
+def _share(key: str, value: Any, models: Collection[str]) -> None:
+    if type(value) is not float or not 0 < value < 1:
+        raise wrong(key, "a number between 0 and 1, as 0.99", value)
+
+
 def _is_whole(value: Any) -> bool:
     return type(value) is int  # True and False are ints to Python, and no numbers here
 
@@ -216,6 +221,7 @@ PARAMETERS: Mapping[str, Callable[[str, Any, Collection[str]], None]] = MappingP
         "baseline_layer": _whole(0, 9999),
         "n_permutations": _whole(1, _MAX_PERMUTATIONS),
         "n_draws": _whole(2, _MAX_PERMUTATIONS),
+        "threshold": _share,
         "n_sampled": _whole(2, _MAX_PERMUTATIONS),
         "n_power_draws": _whole(2, _MAX_PERMUTATIONS),
         "seed": _whole(0, 2**32 - 1),

@@ -18,10 +18,13 @@ import pandas as pd
 from lnsim.errors import ComparisonError
 from lnsim.measure.benchmark.level_rows import Floats
 
-__all__ = ["areas", "curve", "lineage_weights", "rates"]
+__all__ = ["ALL", "EXPECTED", "areas", "curve", "lineage_weights", "rates"]
 
 Chosen = npt.NDArray[np.bool_]
 """One truth value a pair."""
+
+ALL, EXPECTED = "all derived pairs", "derived, of kinds expected to be seen"
+"""Names of the two sets of derived pairs that hold several kinds."""
 
 _EDGES = (0.025, 0.975)
 
@@ -53,7 +56,7 @@ def lineage_weights(truth: pd.DataFrame, n_draws: int, seed: int) -> Floats:
 
 
 def areas(scores: Floats, truth: pd.DataFrame, weights: Floats, strangers: Chosen) -> pd.DataFrame:
-    """The area under the ROC curve of a score, for each kind of related pair and for all derived pairs together.
+    """The area under the ROC curve of a score, for each kind of related pair and for derived pairs together.
 
     The area is the share of all (related, independent) couples of pairs in which the related one has the larger score,
     ties counting half. A pair whose score is undefined ranks below all others: nothing was found.
@@ -65,7 +68,8 @@ def areas(scores: Floats, truth: pd.DataFrame, weights: Floats, strangers: Chose
         strangers: which pairs the related ones are set against, one truth value a pair.
 
     Returns:
-        Index ``kind`` (``all derived`` first); columns ``n``, ``lineages``, ``undefined``, ``area``, ``low``, ``high``.
+        Index ``kind`` (ALL and EXPECTED first); columns ``n``, ``lineages``, ``undefined``, ``area``, ``low`` and
+        ``high``.
     """
     ranked = np.where(np.isnan(scores), -np.inf, scores)
     kin = (truth["group"] != "independent").to_numpy()
@@ -108,7 +112,8 @@ def rates(hits: Chosen, weights: Floats, chosen: Chosen) -> tuple[float, float, 
 
 
 def _kinds(related: pd.DataFrame) -> dict[str, Chosen]:
-    kinds = {"all derived": (related["group"] == "derived").to_numpy()}
+    derived = (related["group"] == "derived").to_numpy()
+    kinds = {ALL: derived, EXPECTED: derived & ~related["blind"].to_numpy(dtype=bool)}
     return kinds | {str(kind): (related["kind"] == kind).to_numpy() for kind in dict.fromkeys(related["kind"])}
 
 
@@ -118,7 +123,9 @@ def _shares_below(values: Floats, strangers: Floats, weight: Floats) -> Floats:
     ranked = strangers[order]
     below = np.concatenate([np.zeros((len(weight), 1)), np.cumsum(weight[:, order], axis=1)], axis=1)
     left, right = (np.searchsorted(ranked, values, side=side) for side in ("left", "right"))
-    return np.asarray((below[:, left] + below[:, right]) / 2 / below[:, -1:])
+    total = below[:, -1:]
+    total[total == 0] = np.nan  # a draw without any stranger says nothing
+    return np.asarray((below[:, left] + below[:, right]) / 2 / total)
 
 
 def _weighted_mean(values: Floats, weight: Floats) -> Floats:

@@ -50,7 +50,7 @@ def alignment_pvalues(
         seed: of both.
     """
     orders = channel_orders(next(iter(models.values())).hidden_size, n_permutations, seed)
-    rows = []
+    rows: list[dict[str, float]] = []
     for a, b in zip(pairs["a"], pairs["b"], strict=True):
         one, other = models[a][role], models[b][role]
         matrix = pd.DataFrame(pairwise(one.scale, other.scale, "pearson"), index=one.layers, columns=other.layers)

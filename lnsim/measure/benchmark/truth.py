@@ -65,7 +65,7 @@ def pair_truth(
     Returns:
         Columns ``a`` and ``b`` (keys), ``i`` and ``j`` (their positions), ``group`` (``derived``, ``siblings`` or
         ``independent``), ``kind`` (a derivation, SIBLINGS, REMOTE or STRANGERS), ``lineage_a``, ``lineage_b``,
-        ``same_design``.
+        ``same_design``, and ``blind``: whether the kind is one that norm vectors are expected not to see.
 
     Raises:
         ComparisonError: when derived or independent pairs are lacking, or a blind kind is none of the derivations.
@@ -85,10 +85,11 @@ def pair_truth(
     return found
 
 
-def _known(relation: Known, derivations: Mapping[str, str], blind: Collection[str]) -> dict[str, str]:
+def _known(relation: Known, derivations: Mapping[str, str], blind: Collection[str]) -> dict[str, str | bool]:
     if relation.derived:
-        return {"group": "derived", "kind": derivations[relation.b]}
+        kind = derivations[relation.b]
+        return {"group": "derived", "kind": kind, "blind": kind in blind}
     if relation.related:
         remote = derivations[relation.a] in blind or derivations[relation.b] in blind
-        return {"group": "siblings", "kind": REMOTE if remote else SIBLINGS}
-    return {"group": "independent", "kind": STRANGERS}
+        return {"group": "siblings", "kind": REMOTE if remote else SIBLINGS, "blind": remote}
+    return {"group": "independent", "kind": STRANGERS, "blind": False}

@@ -17,6 +17,7 @@ from lnsim.render.plots.baseline import (
     each_layer_as_baseline,
     null_band,
 )
+from lnsim.render.plots.benchmark import area_dots, benchmark_thumbnail, roc_panels, values_by_kind
 from lnsim.render.plots.calibration import (
     calibration_thumbnail,
     power_panels,
@@ -60,8 +61,10 @@ __all__ = [
     "RELATION_COLOURS",
     "ROLE_COLOURS",
     "alignment_thumbnail",
+    "area_dots",
     "baseline_curves",
     "baseline_thumbnail",
+    "benchmark_thumbnail",
     "block_norms_by_layer",
     "by_distance",
     "calibration_thumbnail",
@@ -103,6 +106,7 @@ __all__ = [
     "projection_thumbnail",
     "rejection_curves",
     "ridges",
+    "roc_panels",
     "rounding_alone",
     "rounding_by_layer",
     "scores_by_group",
@@ -110,5 +114,6 @@ __all__ = [
     "stack_maps",
     "statistics_panels",
     "style",
+    "values_by_kind",
     "verdict_bars",
 ]
