@@ -1,0 +1,211 @@
+"""`lnsim compare` as a user runs it: a table or JSON on stdout, errors in a line, near names, nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import run
+from hub_stand_in import COMMIT, HubStandIn
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
+
+import lnsim
+from lnsim.checkpoint.opening import RepoName, find_source
+
+ROOT = Path(__file__).resolve().parents[1]
+FEW = ("--permutations", "99")
+CONTRACT = [
+    "n_layers_compared", "cosine_mean", "pearson_mean", "spearman_mean", "rel_l2_mean", "changed_ratio", "best_offset",
+    "alignment_rate", "margin", "pvalue", "null_mean", "null_std", "n_permutations", "seed",
+]  # fmt: skip
+
+
+def compared(*words: str) -> dict[str, Any]:
+    code, out, err = run("compare", *words, *FEW, "--json")
+    assert (code, err) == (0, "")
+    assert out.count("\n") == 1
+    return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def plain_files(stored: str) -> dict[str, bytes]:
+    """A stored model as its maker would have published it, without a word on where it was read."""
+    found = lnsim.load(stored)
+    tensors = {name: np.array(array, dtype=np.float32) for name, array in found.stored.items()}
+    return checkpoint_files(tensors, dict(found.config))
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "llama", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+
+
+def test_json_has_the_fields_of_the_contract_and_no_undefined_number() -> None:
+    found = compared("all-minilm-l6-v2", "sre-minilm-l6", "--seed", "5")
+    assert (found["a"], found["b"]) == ("all-minilm-l6-v2", "sre-minilm-l6")
+    assert list(found["roles"]) == ["post_attention", "post_mlp", "embedding"]
+    for one in found["roles"].values():
+        assert list(one)[: len(CONTRACT)] == CONTRACT
+        assert (one["n_permutations"], one["seed"]) == (99, 5)
+    assert found["roles"]["post_mlp"]["n_layers_compared"] == 6
+    assert found["roles"]["embedding"]["margin"] is None
+    assert (found["verdict"], found["report"], found["requests"]) == ("one_by_one", None, 0)
+    assert found["sentence"].startswith("Shared-origin signal, layer by layer")
+    assert found["models"]["a"]["repo_id"] == "sentence-transformers/all-MiniLM-L6-v2"
+
+
+def test_the_text_is_a_table_of_100_columns_with_verdict_and_how_to_read_it() -> None:
+    code, out, err = run("compare", "all-minilm-l6-v2", "multilingual-e5-small", *FEW)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[1].split() == ["a", "all-minilm-l6-v2", "bert", "13", "384", "none", "recorded"]
+    header = next(line for line in lines if "post_attention" in line)
+    row = next(line for line in lines if line.startswith("best offset"))
+    assert row.endswith("-")
+    assert len(row) == len(header)
+    assert "Verdict: No shared-origin signal in the norm vectors; this does not show independence." in lines
+    assert "p: the share of 99 permutations of b's channels (one for all layers of a role; seed 0)" in lines
+    assert "Not compared: post_attention, post_mlp: only b has layers 6 to 11." in lines
+
+
+def test_a_model_is_identical_to_itself() -> None:
+    found = compared("sre-minilm-l6", "sre-minilm-l6")
+    assert found["verdict"] == "identical"
+    assert {one["changed_ratio"] for one in found["roles"].values()} == {0.0}
+
+
+def test_a_folder_is_compared_with_a_stored_model(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "mine", plain_files("sre-minilm-l6"))
+    assert compared(str(folder), "sre-minilm-l6")["verdict"] == "identical"
+
+
+def test_a_repo_is_compared_with_a_stored_model_and_nothing_is_kept(hub: HubStandIn) -> None:
+    hub.add("a/b", plain_files("sre-minilm-l6"))
+    found = compared(f"a/b@{COMMIT}", "sre-minilm-l6")
+    assert (found["verdict"], found["models"]["a"]["commit"]) == ("identical", COMMIT)
+    assert found["requests"] == len(hub.requests) > 0
+    assert not list((ROOT / "data" / "vectors").rglob("a--b*"))
+    assert COMMIT[:12] in run("compare", "a/b", "sre-minilm-l6", *FEW)[1]
+
+
+def test_two_repos_are_read(hub: HubStandIn) -> None:
+    for seed in (0, 1):
+        hub.add(f"a/m{seed}", checkpoint_files(llama_tensors(seed=seed), LLAMA_CONFIG, 2))
+    assert list(compared("a/m0", "a/m1")["roles"]) == ["pre_attention", "pre_mlp", "final"]
+
+
+@pytest.mark.parametrize("name", ["post_attention_layernorm", "pre_mlp"])
+def test_a_role_narrows_by_either_name(llama: Path, name: str) -> None:
+    found = compared(str(llama), str(llama), "--role", name)
+    assert list(found["roles"]) == ["pre_mlp"]
+    out = run("compare", str(llama), str(llama), "--role", name, *FEW)[1]
+    assert "post_attention_layernorm" in out
+
+
+def test_a_role_that_one_of_them_lacks_is_an_error_that_lists_what_it_has(llama: Path) -> None:
+    code, out, err = run("compare", str(llama), "sre-minilm-l6", "--role", "pre_mlp")
+    assert (code, out) == (1, "")
+    assert "it has no such norms. It has: embedding, post_attention, post_mlp." in err
+
+
+def test_nothing_to_compare_is_an_error_in_one_line() -> None:
+    code, out, err = run("compare", "whisper-tiny.en", "smollm2-135m-instruct")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "the hidden sizes are 384 and 576, and no channel of one is a channel of the other" in err
+    err = run("compare", "whisper-tiny.en", "sre-minilm-l6")[2]
+    assert "Only roles of the same name are compared; 'whisper-tiny.en' has pre_attention" in err
+
+
+@pytest.mark.parametrize(("a", "b"), [("all-minilm-16-v2", "sre-minilm-l6"), ("sre-minilm-l6", "all-minilm-16-v2")])
+def test_a_slip_in_a_stored_name_is_told_without_the_network(hub: HubStandIn, a: str, b: str) -> None:
+    code, out, err = run("compare", a, b)
+    assert (code, out) == (1, "")
+    assert "no stored model of this name. Did you mean 'all-minilm-l6-v2'? A repo on the Hub is written" in err
+    assert hub.requests == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("intfloat/multilingual-e5-smal", "e5"), ("a/b", "intfloat/multilingual-e5-smal")]
+)
+def test_a_slip_in_a_repo_id_is_told_with_the_near_ones(hub: HubStandIn, a: str, b: str) -> None:
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    code, out, err = run("compare", a, b)
+    assert (code, out) == (1, "")
+    assert "the Hub has no such repo" in err
+    assert "Near names known here: 'intfloat/multilingual-e5-small'" in err
+
+
+def test_both_that_fail_are_named() -> None:
+    err = run("compare", "./gone", "./gone-too")[2]
+    assert err.splitlines() == [
+        "lnsim: Opening './gone': there is no such file or folder.",
+        "lnsim: Opening './gone-too': there is no such file or folder.",
+    ]
+
+
+def test_a_name_that_is_near_to_nothing_or_has_a_revision_is_a_repo() -> None:
+    assert find_source("gpt2").repo_name == RepoName("gpt2", None)
+    assert find_source("sre-minilm-l8@main").repo_name == RepoName("sre-minilm-l8", "main")
+    assert find_source("me/sre-minilm-l8").repo_name == RepoName("me/sre-minilm-l8", None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["one"],
+        ["one", "two", "three"],
+        ["one", "two", "--permutations", "0"],
+        ["one", "two", "--permutations", "9.5"],
+        ["one", "two", "--seed", "-1"],
+        ["one", "two", "--role"],
+        ["one", "two", "--nope"],
+    ],
+)
+def test_wrong_usage_exits_with_2(words: list[str]) -> None:
+    code, out, err = run("compare", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: lnsim")
+
+
+def test_options_may_stand_between_the_two() -> None:
+    assert run("compare", "sre-minilm-l6", *FEW, "sre-minilm-l6")[0] == 0
+
+
+def test_help_shows_examples() -> None:
+    code, out, _ = run("compare", "--help")
+    assert code == 0
+    assert "examples:\n  lnsim compare all-minilm-l6-v2 sre-minilm-l6" in out
+
+
+def test_a_name_that_steers_a_terminal_is_shown_not_sent(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "m\x1b[31m", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    for form in ([], ["--json"]):
+        code, out, _ = run("compare", str(folder), str(folder), *FEW, *form)
+        assert code == 0
+        assert "\x1b" not in out
+
+
+def test_a_comparison_loads_no_data_frames_no_plots_and_no_network() -> None:
+    code = (
+        "import sys; from lnsim.cli import run; run(sys.argv[1:]); heavy = 'pandas matplotlib scipy huggingface_hub "
+        "papermill tqdm'; print([name for name in heavy.split() if name in sys.modules])"
+    )
+    words = ["compare", "all-minilm-l6-v2", "sre-minilm-l6", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    first, loaded = done.stdout.splitlines()
+    assert json.loads(first)["roles"]["post_mlp"]["pvalue"] == 0.0001
+    assert loaded == "[]"
+    assert done.stderr == ""

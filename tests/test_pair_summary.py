@@ -1,0 +1,224 @@
+"""Two models summed up: the numbers of the notebooks' own functions, and a reason for whatever is not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pandas as pd
+import pytest
+from made_vectors import drawn, made
+
+import lnsim
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.errors import ComparisonError
+from lnsim.measure import alignment, change
+from lnsim.measure.layer_matrix import LayerMatrix
+from lnsim.measure.listed_pairs import ListedPair, listed_pairs
+from lnsim.measure.pair_summary import PairSummary, summarise_pair
+from lnsim.measure.permutation import permutation_test
+from lnsim.measure.role_summary import RoleSummary
+from lnsim.measure.verdict_table import verdicts
+from lnsim.measure.verdict_tests import norm_tests
+from lnsim.study.relations import Relation
+
+N, SEED = 499, 3
+
+
+@pytest.fixture(scope="module")
+def minilm() -> NormVectors:
+    return lnsim.load("all-minilm-l6-v2")
+
+
+@pytest.fixture(scope="module", params=["sre-minilm-l6", "multilingual-e5-small", "paraphrase-minilm-l3-v2"])
+def other(request: pytest.FixtureRequest) -> NormVectors:
+    return lnsim.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def found(minilm: NormVectors, other: NormVectors) -> PairSummary:
+    return summarise_pair(minilm, other, N, SEED)
+
+
+def joined(*models: NormVectors) -> NormVectors:
+    """One model with the roles of all of these."""
+    return replace(models[0], roles={role: one for model in models for role, one in model.roles.items()})
+
+
+@pytest.mark.parametrize("role", ["post_attention", "post_mlp", "embedding"])
+def test_means_and_p_are_those_of_notebook_03(
+    minilm: NormVectors, other: NormVectors, found: PairSummary, role: str
+) -> None:
+    models, labels = {"a": minilm, "b": other}, {"a": "A", "b": "B"}
+    pairs = [ListedPair("a", "b", role, role, "norms")]
+    row = listed_pairs(models, pairs, lambda a, b: Relation(a, b, "independent", "e"), labels, N, SEED).iloc[0]
+    one = found.roles[role]
+    assert one.n_layers_compared == row["layers"]
+    assert one.cosine_mean == pytest.approx(row["cosine"], abs=1e-12)
+    assert one.pearson_mean == pytest.approx(row["r"], abs=1e-12)
+    assert (one.pvalue, one.p_ranks) == (row["pvalue"], row["p_ranks"])
+
+
+@pytest.mark.parametrize("role", ["post_attention", "post_mlp"])
+def test_the_alignment_is_that_of_notebook_06(
+    minilm: NormVectors, other: NormVectors, found: PairSummary, role: str
+) -> None:
+    matrix = change.layer_matrix(minilm, other, role, "pearson", ("A", "B"))
+    one = found.roles[role]
+    means = alignment.by_offset(matrix)["mean"]
+    assert one.best_offset == means.idxmax()
+    assert one.alignment_rate == alignment.alignment_rate(matrix)
+    assert one.margin == alignment.margin(matrix)
+
+
+def test_what_changed_is_that_of_notebook_05(minilm: NormVectors, other: NormVectors, found: PairSummary) -> None:
+    rows = change.pair_changes(minilm, other, ["post_mlp"])
+    assert found.roles["post_mlp"].changed_ratio == pytest.approx(rows["changed_ratio"].mean())
+    assert found.roles["post_mlp"].rel_l2_mean == pytest.approx(rows["rel_l2"].mean())
+
+
+def test_the_null_is_that_of_permutation_test(minilm: NormVectors, other: NormVectors, found: PairSummary) -> None:
+    layers = list(found.roles["post_mlp"].layers)
+    rows = [np.stack([one["post_mlp"].scale[one["post_mlp"].row(n)] for n in layers]) for one in (minilm, other)]
+    null, one = permutation_test(*rows, N, SEED), found.roles["post_mlp"]
+    assert (one.pvalue, one.null_mean, one.null_std) == (null.pvalue, null.null_mean, null.null_std)
+    assert one.spearman_mean == pytest.approx(permutation_test(*rows, 1, SEED, correlation="spearman").statistic)
+
+
+def test_the_verdict_and_the_adjusted_p_are_those_of_notebook_13(
+    minilm: NormVectors, other: NormVectors, found: PairSummary
+) -> None:
+    pairs = [ListedPair("a", "b", role, role, role) for role in found.roles]
+    tests = norm_tests({"a": minilm, "b": other}, pairs, {"a": "A", "b": "B"}, N, SEED)
+    assert found.verdict == verdicts(tests, N)["verdict"].item()
+    for row in tests.itertuples():
+        one = found.roles[row.norms]
+        assert (one.p_holm, one.p_ranks_holm) == (row.p_holm, row.p_ranks_holm)
+        assert (one.same, one.elsewhere, one.without) == (row.same, row.elsewhere, row.without)
+
+
+def test_a_model_is_identical_to_itself(minilm: NormVectors) -> None:
+    found = summarise_pair(minilm, minilm, 99)
+    assert (found.verdict, found.obstacle, dict(found.not_compared)) == ("identical", "", {})
+    one = found.roles["post_attention"]
+    assert (one.cosine_mean, one.pearson_mean, one.spearman_mean) == (1.0, 1.0, 1.0)
+    assert (one.rel_l2_mean, one.changed_ratio, one.best_offset, one.alignment_rate) == (0.0, 0.0, 0, 1.0)
+    assert one.pvalue == 0.01
+
+
+def test_roles_and_layers_that_only_one_has_are_named() -> None:
+    a = joined(drawn(1, [0, 1, 2, 5]), drawn(2, role="final", layers=[-1]))
+    b = joined(drawn(3, [1, 2, 3, 4]), drawn(4, role="pre_attention"))
+    found = summarise_pair(a, b, 9)
+    assert found.roles["pre_mlp"].layers == (1, 2)
+    assert dict(found.not_compared) == {
+        "final": "only a has it",
+        "pre_attention": "only b has it",
+        "pre_mlp": "only a has layers 0, 5; only b has layers 3 to 4",
+    }
+
+
+def test_a_role_of_another_width_is_named_and_the_others_are_compared() -> None:
+    a, b = joined(drawn(1), drawn(2, size=32, role="final")), joined(drawn(3), drawn(4, size=16, role="final"))
+    found = summarise_pair(a, b, 9)
+    assert list(found.roles) == ["pre_mlp"]
+    assert (
+        found.not_compared["final"] == "the hidden sizes are 32 and 16, and no channel of one is a channel of the other"
+    )
+
+
+def test_nothing_in_common_is_an_error_that_says_why() -> None:
+    with pytest.raises(ComparisonError, match=r"the hidden sizes are 64 and 32, .* \(pre_mlp\)\.$"):
+        summarise_pair(drawn(1), drawn(2, size=32))
+    with pytest.raises(ComparisonError, match=r"no layer number in common \(pre_mlp\)\.$"):
+        summarise_pair(drawn(1, [0, 1]), drawn(2, [2, 3]))
+    with pytest.raises(
+        ComparisonError, match="Only roles of the same name are compared; 'made' has pre_mlp and 'made'"
+    ):
+        summarise_pair(drawn(1), drawn(2, role="post_mlp"))
+
+
+def test_a_constant_layer_leaves_the_correlations_undefined_with_the_reason() -> None:
+    rows = drawn(1)["pre_mlp"].scale.copy()
+    rows[2] = 1.0
+    found = summarise_pair(drawn(2), made(rows), 9)
+    one = found.roles["pre_mlp"]
+    assert one.cosine_mean is not None
+    assert {one.pearson_mean, one.spearman_mean, one.pvalue, one.null_std, one.margin, one.same} == {None}
+    assert one.notes[0] == "pearson_mean is not defined: layer 2 of b is constant"
+    assert (found.verdict, found.obstacle) == (
+        "not_comparable",
+        "no norm of the residual stream has a defined r in all layers",
+    )
+
+
+def test_values_that_are_not_finite_leave_every_mean_undefined() -> None:
+    rows = drawn(1)["pre_mlp"].scale.copy()
+    rows[0, 0] = np.nan
+    one = summarise_pair(made(rows), drawn(2), 9).roles["pre_mlp"]
+    assert {one.cosine_mean, one.pearson_mean, one.rel_l2_mean} == {None}
+    assert one.notes[0].startswith("cosine_mean is not defined: layer 0 of a holds a value that is not finite")
+
+
+def test_bits_of_different_dtypes_are_not_compared() -> None:
+    a = drawn(1)
+    half = replace(a["pre_mlp"], stored=a["pre_mlp"].scale.astype(ml_dtypes.bfloat16))
+    one = summarise_pair(a, replace(a, roles={"pre_mlp": half}), 9).roles["pre_mlp"]
+    assert one.changed_ratio is None
+    assert not one.identical
+    assert "changed_ratio is not defined: a is stored as float32, b as bfloat16" in one.notes
+
+
+def test_a_single_layer_has_no_alignment() -> None:
+    one = summarise_pair(drawn(1, [-1], role="final"), drawn(2, [-1], role="final"), 9).roles["final"]
+    assert {one.best_offset, one.alignment_rate, one.margin} == {None}
+    assert one.pvalue is not None
+    assert one.notes == (
+        "best_offset, alignment_rate, margin are not defined: there is one layer, and no other to choose",
+    )
+
+
+def test_norms_of_a_head_are_measured_and_take_no_part_in_the_verdict() -> None:
+    q = drawn(5, role="q_norm", size=32)
+    found = summarise_pair(joined(drawn(1), q), joined(drawn(2), q), 199)
+    assert found.verdict == "none"
+    assert (found.roles["q_norm"].pvalue, found.roles["q_norm"].p_holm) == (1 / 200, None)
+    assert found.roles["pre_mlp"].p_holm == found.roles["pre_mlp"].pvalue
+    alone = summarise_pair(q, q, 9)
+    assert alone.verdict == "not_comparable"
+
+
+def test_identical_speaks_of_every_vector_compared() -> None:
+    same = drawn(1)
+    a, b = joined(same, drawn(2, role="k_norm")), joined(same, drawn(3, role="k_norm"))
+    assert summarise_pair(a, b, 99).verdict == "one_by_one"
+
+
+def test_too_few_permutations_decide_nothing() -> None:
+    assert summarise_pair(drawn(1), drawn(2), 9).verdict == "undecided"
+
+
+def test_progress_is_told_after_each_role() -> None:
+    told: list[tuple[int, int]] = []
+    a, b = (joined(drawn(seed), drawn(seed, role="post_mlp")) for seed in (1, 2))
+    summarise_pair(a, b, 9, progress=lambda done, planned: told.append((done, planned)))
+    assert told == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_a_summary_holds_no_undefined_number() -> None:
+    one = summarise_pair(drawn(1), drawn(2), 9).roles["pre_mlp"]
+    with pytest.raises(ComparisonError, match="None for what is undefined"):
+        replace(one, margin=float("nan"))
+    with pytest.raises(ComparisonError, match="expected roles, and an obstacle or a verdict"):
+        PairSummary({"pre_mlp": one}, {}, "not_comparable")
+    assert isinstance(one, RoleSummary)
+
+
+def test_a_layer_matrix_takes_the_first_of_equal_offsets_and_refuses_what_does_not_fit() -> None:
+    values = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    numbers = np.arange(3)
+    assert LayerMatrix(values, numbers, numbers).best_offset() in (-1, 1)
+    assert LayerMatrix(values, numbers, numbers).best_offset() == alignment.best_offset(pd.DataFrame(values))
+    with pytest.raises(ComparisonError, match="2 and 3 layers were named, found a matrix of shape"):
+        LayerMatrix(values, numbers[:2], numbers)
