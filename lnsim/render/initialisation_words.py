@@ -18,6 +18,7 @@ __all__ = [
     "beside_printed",
     "claim_in_words",
     "cosines_in_words",
+    "found_in_words",
     "learnt_in_words",
     "moved_in_words",
     "outside_in_words",
@@ -25,7 +26,6 @@ __all__ = [
     "relatives_in_words",
     "sentence",
     "start_rows",
-    "found_in_words",
 ]
 
 START_LABELS: Mapping[str, str] = {
