@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+# Tests run side by side; threads inside each would only get in each other's way. numpy looks once, when it is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from hub_stand_in import HubStandIn
 
