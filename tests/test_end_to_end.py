@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -34,17 +36,28 @@ socket.socket.connect, socket.getaddrinfo = connect, getaddrinfo
 """
 
 
-ONLY = ("00", "01", "05")
+ONLY = ("00", "01")
 """The rest runs the same way, in CI through the README's own command."""
 
-
-def notebooks() -> list[Path]:
-    """Those that are run here."""
-    return [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem[:2] in ONLY]
+ONLY_SLOW = ("05",)
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path, Path]:
+@dataclass(frozen=True)
+class Run:
+    """How run_all.py ended, the notebooks it ran, its reports, and the log of connections that were refused."""
+
+    done: subprocess.CompletedProcess[str]
+    notebooks: list[Path]
+    reports: Path
+    leaks: Path
+
+
+def notebooks(only: Iterable[str]) -> list[Path]:
+    return [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem[:2] in only]
+
+
+@pytest.fixture(scope="module", params=[ONLY, pytest.param(ONLY_SLOW, marks=pytest.mark.slow)], ids=",".join)
+def run(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Run:
     folder = tmp_path_factory.mktemp("run")
     (folder / "sitecustomize.py").write_text(NO_NETWORK)
     leaks = folder / "leaks.txt"
@@ -62,7 +75,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedP
             "--study",
             STUDY,
             "--only",
-            ",".join(ONLY),
+            ",".join(request.param),
             "--reports",
             str(folder / "reports"),
         ],
@@ -72,18 +85,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedP
         env=environment,
         check=False,
     )
-    return done, folder / "reports", leaks
+    return Run(done, notebooks(request.param), folder / "reports", leaks)
 
 
-def test_the_run_succeeds_and_names_every_notebook(run: tuple[subprocess.CompletedProcess[str], Path, Path]) -> None:
-    done, _, _ = run
-    assert done.returncode == 0, done.stderr
-    for path in notebooks():
-        assert path.stem in done.stdout
+def test_the_run_succeeds_and_names_every_notebook(run: Run) -> None:
+    assert run.done.returncode == 0, run.done.stderr
+    for path in run.notebooks:
+        assert path.stem in run.done.stdout
 
 
-def test_no_connection_left_the_machine(run: tuple[subprocess.CompletedProcess[str], Path, Path]) -> None:
-    assert run[2].read_text() == ""
+def test_no_connection_left_the_machine(run: Run) -> None:
+    assert run.leaks.read_text() == ""
 
 
 def test_a_connection_that_would_leave_the_machine_is_refused_and_written_down(tmp_path: Path) -> None:
@@ -96,19 +108,15 @@ def test_a_connection_that_would_leave_the_machine_is_refused_and_written_down(t
     assert "192.0.2.1" in leaks.read_text()
 
 
-def test_the_record_says_done_for_each_and_where_the_vectors_came_from(
-    run: tuple[subprocess.CompletedProcess[str], Path, Path],
-) -> None:
-    record = json.loads((run[1] / "small_models" / "run.json").read_text())
+def test_the_record_says_done_for_each_and_where_the_vectors_came_from(run: Run) -> None:
+    record = json.loads((run.reports / "small_models" / "run.json").read_text())
     assert {entry["status"] for entry in record["notebooks"].values()} == {"done"}
     assert record["source"] == "stored"
 
 
-def test_each_report_is_one_file_with_its_badge_figures_and_no_external_load(
-    run: tuple[subprocess.CompletedProcess[str], Path, Path],
-) -> None:
-    reports = sorted((run[1] / "small_models").glob("*.html"))
-    assert [report.stem for report in reports] == [path.stem for path in notebooks()]
+def test_each_report_is_one_file_with_its_badge_figures_and_no_external_load(run: Run) -> None:
+    reports = sorted((run.reports / "small_models").glob("*.html"))
+    assert [report.stem for report in reports] == [path.stem for path in run.notebooks]
     for report in reports:
         text = report.read_text()
         assert "REAL WEIGHTS, stored" in text
@@ -121,17 +129,15 @@ def test_each_report_is_one_file_with_its_badge_figures_and_no_external_load(
         assert "Traceback" not in text
 
 
-def test_the_index_has_one_entry_a_notebook_with_its_finding(
-    run: tuple[subprocess.CompletedProcess[str], Path, Path],
-) -> None:
-    text = (run[1] / "index.html").read_text()
-    for path in notebooks():
+def test_the_index_has_one_entry_a_notebook_with_its_finding(run: Run) -> None:
+    text = (run.reports / "index.html").read_text()
+    for path in run.notebooks:
         assert f"{STUDY}/{path.stem}.html" in text
     assert "REAL WEIGHTS, stored" in text
 
 
 def test_tables_and_figures_are_written_under_their_notebooks_number() -> None:
-    for path in notebooks():
+    for path in notebooks((*ONLY, *ONLY_SLOW)):
         number = path.stem[:2]
         assert list((ROOT / "data" / "tables" / "small_models").glob(f"{number}_*.csv"))
         assert list((ROOT / "figures" / "small_models").glob(f"{number}_*.png"))
