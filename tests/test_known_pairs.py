@@ -93,6 +93,28 @@ def test_strangers_have_the_figures_on_record(
     assert by_ranks is None or row["p_ranks"] == pytest.approx(by_ranks, abs=0.015)
 
 
+def test_the_listed_pairs_have_the_figures_on_record(judged: pd.DataFrame) -> None:
+    expected = {
+        ("MiniLM-L6 × e5", "attention"): (0.005, 0.45, 0.14),
+        ("MiniLM-L6 × e5", "MLP"): (0.024, 0.27, 0.24),
+        ("MiniLM-L3 × e5", "attention"): (0.010, 0.34, 0.09),
+        ("whisper-tiny × MiniLM-L6", "decoder attention"): (0.105, 0.0058, 0.18),
+    }
+    for key, (r, p, by_ranks) in expected.items():
+        row = judged.loc[key]
+        assert row["r"] == pytest.approx(r, abs=6e-4)
+        assert row["pvalue"] == pytest.approx(p, abs=6e-3)
+        assert row["p_ranks"] == pytest.approx(by_ranks, abs=6e-3)
+    assert (judged.loc[judged["group"] == "related", ["pvalue", "p_without"]] == 0.0001).all(axis=None)
+    assert (judged.loc[judged["group"] == "related", "carriers"] == "many").all()
+    decoder = judged.loc[("whisper-tiny × MiniLM-L6", "decoder attention")]
+    assert (decoder["carriers"], decoder["extremes"]) == ("99, 223", 7)
+    assert (decoder["r_without"], decoder["p_without"]) == (
+        pytest.approx(0.014, abs=2e-3),
+        pytest.approx(0.31, abs=0.03),
+    )
+
+
 def test_the_common_ancestor_is_found_and_its_misses_are_seen(
     models: dict[str, NormVectors], judged: pd.DataFrame
 ) -> None:

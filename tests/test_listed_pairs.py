@@ -10,9 +10,7 @@ from scipy import stats
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.listed_pairs import ListedPair, listed_pairs, pairs_of
-from lnsim.study.catalog import load_study
 from lnsim.study.relations import Relation
-from lnsim.study.vectors import study_vectors
 
 MODELS = {"a": drawn(1), "b": drawn(2, range(2, 7)), "c": drawn(3, role="pre_attention")}
 
@@ -82,30 +80,3 @@ def test_a_pattern_in_all_channels_is_there_without_the_extreme_ones() -> None:
     row = listed_pairs({"a": made(rows[0]), "b": made(rows[1])}, [pair], relation, LABELS, 199, 0).iloc[0]
     assert (row["carriers"], row["p_without"]) == ("many", 1 / 200)
     assert row["r_without"] == pytest.approx(row["r"], abs=0.06)
-
-
-def test_the_study_gives_the_figures_on_record() -> None:
-    study = load_study("small_models")
-    given = study.experiments["03"]
-    vectors = study_vectors(study, "stored", given["models"]).vectors
-    frame = listed_pairs(vectors, pairs_of(given["comparisons"]), study.relation, study.labels, 9999, 0)
-    frame = frame.set_index(["pair", "norms"])
-    expected = {
-        ("MiniLM-L6 × e5", "attention"): (0.005, 0.45, 0.14),
-        ("MiniLM-L6 × e5", "MLP"): (0.024, 0.27, 0.24),
-        ("MiniLM-L3 × e5", "attention"): (0.010, 0.34, 0.09),
-        ("whisper-tiny × MiniLM-L6", "decoder attention"): (0.105, 0.0058, 0.18),
-    }
-    for key, (r, p, by_ranks) in expected.items():
-        row = frame.loc[key]
-        assert row["r"] == pytest.approx(r, abs=6e-4)
-        assert row["pvalue"] == pytest.approx(p, abs=6e-3)
-        assert row["p_ranks"] == pytest.approx(by_ranks, abs=6e-3)
-    assert (frame.loc[frame["group"] == "related", ["pvalue", "p_without"]] == 0.0001).all(axis=None)
-    assert (frame.loc[frame["group"] == "related", "carriers"] == "many").all()
-    decoder = frame.loc[("whisper-tiny × MiniLM-L6", "decoder attention")]
-    assert (decoder["carriers"], decoder["extremes"]) == ("99, 223", 7)
-    assert (decoder["r_without"], decoder["p_without"]) == (
-        pytest.approx(0.014, abs=2e-3),
-        pytest.approx(0.31, abs=0.03),
-    )
