@@ -60,8 +60,8 @@ def _train(root: Path, folder: Path) -> None:
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise NotebookError(
-            f"{_WHAT}: 'python -m zoo --quick' ended with {ended.returncode} and said '{last}'. Run it by itself to see "
-            "all of it."
+            f"{_WHAT}: 'python -m zoo --quick' ended with {ended.returncode} and said '{last}'. Run it by itself to "
+            "see all of it."
         )
 
 
