@@ -54,7 +54,7 @@ def compare_record(
         "roles": {role: asdict(one) for role, one in found.roles.items()},
         "not_compared": dict(found.not_compared),
         "verdict": found.verdict,
-        "sentence": sentence(found.verdict, found.obstacle),
+        "sentence": _sentence(models, found),
         "models": {side: _model(vectors) for side, vectors in models.items()},
         "requests": sum(vectors.requests for vectors in models.values()),
         "bytes_received": sum(vectors.bytes_received for vectors in models.values()),
@@ -71,11 +71,17 @@ def compare_text(names: Mapping[str, str], models: Mapping[str, NormVectors], fo
         ),
         "",
         *_tables(found.roles),
-        *_paragraph(f"Verdict: {sentence(found.verdict, found.obstacle)}"),
+        *_paragraph(f"Verdict: {_sentence(models, found)}"),
         *_reading(first),
         *_remarks(models, found),
     ]
     return printable("\n".join(lines), keep="\n")
+
+
+def _sentence(models: Mapping[str, NormVectors], found: PairSummary) -> str:
+    """The verdict's sentence; of a replica it begins by saying that the vectors are synthetic."""
+    replica = any("replica" in vectors.provenance for vectors in models.values())
+    return sentence(found.verdict, found.obstacle, replica)
 
 
 def _model(vectors: NormVectors) -> dict[str, Any]:

@@ -185,8 +185,16 @@ def test_norms_of_a_head_are_measured_and_take_no_part_in_the_verdict() -> None:
     assert found.verdict == "none"
     assert (found.roles["q_norm"].pvalue, found.roles["q_norm"].p_holm) == (1 / 200, None)
     assert found.roles["pre_mlp"].p_holm == found.roles["pre_mlp"].pvalue
+    assert found.roles["q_norm"].notes == (
+        "no part of the verdict: rotary positions treat a head's channels alike in all models",
+    )
     alone = summarise_pair(q, q, 9)
     assert alone.verdict == "not_comparable"
+
+
+def test_a_norm_without_a_role_takes_no_part_in_the_verdict() -> None:
+    same, a, b = drawn(1, role="other/x"), drawn(2), drawn(3)
+    assert summarise_pair(joined(a, same), joined(b, same), 199).verdict == "none"
 
 
 def test_identical_speaks_of_every_vector_compared() -> None:

@@ -22,11 +22,11 @@ from lnsim.measure.permutation import Orders, matched_null
 from lnsim.measure.stored_bits import same_bits
 from lnsim.measure.undefined import undefined_rows
 
-__all__ = ["PER_HEAD", "RoleSummary", "summarise_role"]
+__all__ = ["RoleSummary", "summarise_role", "why_apart"]
 
-PER_HEAD = frozenset({"q_norm", "k_norm"})
-"""Roles that take no part in a verdict. Their channels are those of a head, and rotary positions turn channels of the
-same number at the same speed in every model; so strangers may agree in them, and the permutation test is not exact."""
+_PER_HEAD = frozenset({"q_norm", "k_norm"})
+"""Their channels are those of a head, and rotary positions turn channels of the same number at the same speed in every
+model; so strangers may agree in them, and the permutation test is not exact."""
 
 _MEANS = {"cosine_mean": "cosine", "pearson_mean": "pearson", "spearman_mean": "spearman", "rel_l2_mean": "rel_l2"}
 _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
@@ -102,6 +102,13 @@ class RoleSummary:
         return self.in_verdict and self.pvalue is not None and self.same is not None
 
 
+def why_apart(role: str) -> str:
+    """Why a role takes no part in a verdict; an empty text for the norms of the residual stream, which do."""
+    if role.rpartition("/")[2] in _PER_HEAD:
+        return "rotary positions treat a head's channels alike in all models"
+    return "what it acts on is not known" if role.startswith("other") else ""
+
+
 def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) -> RoleSummary:
     """Measure one role.
 
@@ -118,15 +125,15 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
     notes: list[str] = []
     matched = a.scale[rows_a], b.scale[rows_b]
     means = {name: _mean(name, metric, matched, layers.tolist(), notes) for name, metric in _MEANS.items()}
-    per_head = a.role.rpartition("/")[2] in PER_HEAD
+    apart = why_apart(a.role)
     measured: dict[str, Any] = {
         **means,
         "changed_ratio": _changed(a.stored[rows_a], b.stored[rows_b], notes),
         **_aligned(a, b, notes),
         **_tested(matched, orders, notes, means["pearson_mean"]),
     }
-    if per_head:
-        notes.append("no part of the verdict: rotary positions treat a head's channels alike in all models")
+    if apart:
+        notes.append(f"no part of the verdict: {apart}")
     return RoleSummary(
         **measured,
         layers=tuple(layers.tolist()),
@@ -135,7 +142,7 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
         seed=seed,
         one_length=np.array_equal(a.layers, b.layers),
         identical=same_bits(a, b),
-        in_verdict=not per_head,
+        in_verdict=not apart,
         notes=tuple(notes),
     )
 

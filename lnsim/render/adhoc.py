@@ -76,6 +76,7 @@ def write_adhoc_report(folder: Path, asked: Asked, progress: Progress = lambda d
         NotebookError: when the folder holds something else or cannot be written, or a notebook fails.
         ComparisonError: when nothing of the two can be compared.
     """
+    _check_real(asked)
     _check_folder(folder, asked.name)
     notebooks = list_notebooks(notebooks_dir())
     try:
@@ -99,6 +100,16 @@ def write_adhoc_report(folder: Path, asked: Asked, progress: Progress = lambda d
     if failed:
         raise NotebookError(f"Writing a report into '{folder}': the other pages are there, but {'; '.join(failed)}.")
     return folder / "index.html"
+
+
+def _check_real(asked: Asked) -> None:
+    """Refuse synthetic vectors: the pages would call them real weights."""
+    for one in (asked.a, asked.b):
+        if "replica" in one.vectors.provenance:
+            raise NotebookError(
+                f"Writing a report on '{one.question.source}': it is a replica, synthetic, and says nothing about a "
+                "model. run_all.py makes the pages of a replica, marked as such."
+            )
 
 
 def _check_folder(folder: Path, name: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.common_roles import common_roles
-from lnsim.measure.role_summary import PER_HEAD
+from lnsim.measure.role_summary import why_apart
 from lnsim.study.relations import RELATED_KINDS
 
 __all__ = ["Pairs", "experiments"]
@@ -84,7 +84,7 @@ def experiments(
         ComparisonError: when nothing of the two can be compared.
     """
     shared = common_roles(*(models[key] for key in pairs.asked))
-    compared = tuple(role for role in shared if role.rpartition("/")[2] not in PER_HEAD)
+    compared = tuple(role for role in shared if not why_apart(role))
     here = _Setting(models, pairs, compared, _drawn_roles(compared), {"n_permutations": n_permutations, "seed": seed})
     found = {number: make(here) for number, make in _MAKERS.items()}
     runs = {number: table for number, table in found.items() if not isinstance(table, str)}
@@ -185,7 +185,7 @@ def _measures(here: _Setting) -> dict[str, Any] | str:
 def _change(here: _Setting) -> dict[str, Any] | str:
     return (
         "it measures a pair that is known to be derived, and of these two nothing is claimed; what share of their "
-        "values differs is among the numbers that `lnsim compare` prints"
+        "values differs is among the numbers that lnsim compare prints"
     )
 
 
