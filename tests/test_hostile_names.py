@@ -158,24 +158,32 @@ WHOLE_PAGES = {
 }
 
 
+def pages(folder: Path, text: str) -> tuple[str, str]:
+    """A report and an index with a text at every such place."""
+    html, read = report(folder, text)
+    done, failed = Outcome("01", "01_a", text, "done", 1.0), Outcome("02", "02_a", text, "failed", 1.0, text)
+    run = StudyRun(
+        "small_models",
+        "stored",
+        {"01": done, "02": failed},
+        {"03": text, "04": text},
+        commits={text: text},
+        versions={text: text},
+    )
+    section = study_section(load_study("small_models"), run, {"01": read})
+    return html, write_index([section], [run], folder / "index.html").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def plain_pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    return pages(tmp_path_factory.mktemp("plain"), PLAIN)
+
+
 @pytest.mark.parametrize("text", WHOLE_PAGES.values(), ids=WHOLE_PAGES)
-def test_a_report_and_the_index_have_the_same_elements_whatever_the_names_are(tmp_path: Path, text: str) -> None:
-    pages = {}
-    for name, used in (("hostile", text), ("plain", PLAIN)):
-        html, read = report(tmp_path / name, used)
-        done, failed = Outcome("01", "01_a", used, "done", 1.0), Outcome("02", "02_a", used, "failed", 1.0, used)
-        run = StudyRun(
-            "small_models",
-            "stored",
-            {"01": done, "02": failed},
-            {"03": used, "04": used},
-            commits={used: used},
-            versions={used: used},
-        )
-        section = study_section(load_study("small_models"), run, {"01": read})
-        index = write_index([section], [run], tmp_path / name / "index.html").read_text("utf-8")
-        pages[name] = html, index
-    for hostile, plain in zip(*pages.values(), strict=True):
+def test_a_report_and_the_index_have_the_same_elements_whatever_the_names_are(
+    tmp_path: Path, plain_pages: tuple[str, str], text: str
+) -> None:
+    for hostile, plain in zip(pages(tmp_path, text), plain_pages, strict=True):
         found, expected = parsed(hostile), parsed(plain)
         assert without_code(found.elements) == without_code(expected.elements)
         assert is_harmless(hostile, keep="\n\t")

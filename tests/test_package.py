@@ -41,10 +41,15 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(path)))
+
+
 def imports(path: Path) -> set[str]:
     """Top-level packages that a module imports anywhere, inside functions too."""
     found: set[str] = set()
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -101,7 +106,7 @@ def test_a_module_says_what_it_does_first(path: Path) -> None:
 
 @every_module
 def test_no_function_is_longer_than_40_lines(path: Path) -> None:
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef):
             has_docstring = ast.get_docstring(node) is not None
             body = node.body[1:] if has_docstring else node.body
@@ -111,7 +116,7 @@ def test_no_function_is_longer_than_40_lines(path: Path) -> None:
 
 @every_module
 def test_no_handler_is_broad_and_no_failure_returns_none(path: Path) -> None:
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.ExceptHandler):
             name = ast.unparse(node.type) if node.type else ""
             reraises = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
@@ -132,7 +137,7 @@ def test_no_code_knows_the_name_of_a_study_or_of_its_models(path: Path) -> None:
     """Families are known by their model type, and stand in tables of their own."""
     if path.name.startswith("famil"):
         return
-    words = {node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)}
+    words = {node.value for node in nodes(path) if isinstance(node, ast.Constant)}
     assert not words & names_of_studies()
 
 
