@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
 
 from lnsim.render.plots.style import (
     INDEPENDENT,
@@ -46,6 +45,9 @@ def rejection_curves(frame: pd.DataFrame, groups: Mapping[str, Sequence[str]]) -
         frame: one row a pair, one column of p-values for each name in `groups`.
         groups: by the title of a panel, the columns drawn in it; at most three.
     """
+    # Every notebook imports this module, and one draws from it: scipy.stats takes longer to import than lnsim.
+    from scipy import stats
+
     figure, axes = panels(len(groups), height=4.0, sharey=True, sharex=True)
     low, high = (stats.binom.ppf(edge, len(frame), _LEVELS) / len(frame) for edge in (0.025, 0.975))
     for ax, (title, names) in zip(axes, groups.items(), strict=True):
