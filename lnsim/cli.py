@@ -10,6 +10,7 @@ import argparse
 import logging
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -25,6 +26,7 @@ __all__ = ["main", "run"]
 _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells have it."""
 
+_HELP_WIDTH = 79
 _SOURCE = "repo id, repo@revision, folder, .safetensors file or stored model's name"
 
 
@@ -224,7 +226,7 @@ def _command(
     parser = commands.add_parser(
         name,
         help=what.partition(". ")[0].rstrip("."),
-        description=what,
+        description=textwrap.fill(what, _HELP_WIDTH),
         epilog="examples:\n" + "\n".join(f"  {example}" for example in examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -74,6 +74,14 @@ def test_the_text_is_a_table_of_100_columns_with_verdict_and_how_to_read_it() ->
     assert "Not compared: post_attention, post_mlp: only b has layers 6 to 11." in lines
 
 
+def test_the_readme_shows_what_is_printed() -> None:
+    section = (ROOT / "README.md").read_text("utf-8").partition("## Compare two models")[2].partition("\n## ")[0]
+    command, shown = section.split("```")[1].split(), section.split("```")[3]
+    code, out, _ = run(*command[1:])
+    assert (command[0], code) == ("lnsim", 0)
+    assert not [line for line in shown.strip().splitlines() if line not in [*out.splitlines(), "[...]"]]
+
+
 def test_a_model_is_identical_to_itself() -> None:
     found = compared("sre-minilm-l6", "sre-minilm-l6")
     assert found["verdict"] == "identical"
