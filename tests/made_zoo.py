@@ -1,44 +1,86 @@
-"""Made models with a record of training, for tests of how γ began: first values drawn, then moved a little."""
+"""A small zoo for tests: made models of known lineage, with what is known of every two of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-from made_vectors import made
+import pandas as pd
 
-from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.initialisation import FIRST_GAMMAS
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.measure.benchmark.truth import pair_truth
+from lnsim.study.descent import ancestors, relation_by_descent
+from lnsim.study.relations import Relation
 
-__all__ = ["LABELS", "ROLES", "trained_model", "zoo_of"]
+__all__ = ["DERIVATIONS", "DESIGNS", "Made", "MadeLineage", "made_models", "made_truth"]
 
 ROLES = ("pre_attention", "pre_mlp")
-LABELS = {name: name.upper() for name in "abcdefghij"}
+
+_PARENTS = {
+    "root": (),
+    "child": ("root",),
+    "grandchild": ("child",),
+    "hidden": ("root",),
+    "flat": ("root",),
+    "deep": ("root",),
+    "other": (),
+    "third": (),
+    "odd": (),
+}
+
+DERIVATIONS = {key: ("" if not parents else f"made {key}") for key, parents in _PARENTS.items()}
+
+DESIGNS = {key: "B" if key == "odd" else "A" for key in _PARENTS}
 
 
-def trained_model(
-    seed: int, gamma: str = "ones", architecture: str = "llama", moved: float = 0.04, size: int = 256, **record: str
-) -> NormVectors:
-    """A model of two roles with four layers, its γ drawn as `gamma` says and moved by normal steps."""
-    generator, first = np.random.default_rng(seed), FIRST_GAMMAS[gamma]
-    drawn = {
-        "ones": lambda: np.ones((4, size)),
-        "two": lambda: np.full((4, size), 2.0),
-        "near_one": lambda: generator.normal(first.mean, first.std, (4, size)),
-        "absolute": lambda: np.abs(generator.normal(size=(4, size))),
-        "normal": lambda: generator.normal(size=(4, size)),
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A model with its descent."""
+
+    key: str
+    parents: tuple[str, ...]
+    derivation: str
+
+
+class MadeLineage:
+    """What a study would say of the made models."""
+
+    def __init__(self) -> None:
+        self.models = {key: Made(key, parents, DERIVATIONS[key]) for key, parents in _PARENTS.items()}
+        self._above = ancestors(list(self.models.values()))
+
+    def relation(self, a: str, b: str) -> Relation:
+        return relation_by_descent(self.models, self._above, a, b)
+
+
+def made_truth() -> pd.DataFrame:
+    return pair_truth(MadeLineage(), DERIVATIONS, DESIGNS, ["made hidden", "made flat"])
+
+
+def made_models(seed: int = 0, size: int = 48) -> dict[str, NormVectors]:
+    """Two roles of three layers: a root, models made from it in several ways, and strangers."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(1.0, 0.1, (2, 3, size))
+    rows = {
+        "root": root,
+        "child": root + rng.normal(0, 0.01, root.shape),
+        "grandchild": root + rng.normal(0, 0.02, root.shape),
+        "hidden": root[:, :, rng.permutation(size)],
+        "flat": np.ones_like(root),
+        "deep": np.repeat(root, 2, axis=1) + rng.normal(0, 0.01, (2, 6, size)),
+        **{key: rng.normal(1.0, 0.1, root.shape) for key in ("other", "third")},
+        "odd": rng.normal(0.0, 1.0, root.shape),
     }
-    stacks = {role: made(drawn[gamma]() + moved * generator.normal(size=(4, size)), role=role) for role in ROLES}
-    kept = {"architecture": architecture, "gamma": gamma, "text": "prose", "seed": str(seed), "steps": "360"}
-    kept |= {"loss": "2.0", "unigram_loss": "3.0", **record}
-    roles = {role: stacks[role][role] for role in ROLES}
-    return replace(stacks[ROLES[0]], roles=roles, provenance={f"zoo_{name}": value for name, value in kept.items()})
-
-
-def zoo_of(gammas: Sequence[str], architecture: str = "llama") -> dict[str, NormVectors]:
-    """Models by the first letters, one a first γ named."""
-    return {
-        key: trained_model(place, gamma, architecture)
-        for place, (key, gamma) in enumerate(zip(LABELS, gammas, strict=False))
+    found = {key: _model(values) for key, values in rows.items()}
+    biased = {
+        role: replace(one, bias=one.scale - 1, stored_bias=one.scale - 1) for role, one in found["odd"].roles.items()
     }
+    return found | {"odd": replace(found["odd"], roles=biased)}
+
+
+def _model(values: np.ndarray) -> NormVectors:
+    roles = {}
+    for role, block in zip(ROLES, values.astype(np.float32), strict=True):
+        names = tuple(f"model.layers.{layer}.{role}.weight" for layer in range(len(block)))
+        roles[role] = RoleVectors(role, np.arange(len(block)), block, None, block, None, names, "rmsnorm")
+    return NormVectors("made", None, "llama", "rmsnorm", values.shape[2], roles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pandas as pd
@@ -52,6 +53,8 @@ def stranger_rows(falses: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_interval(value: float, low: float, high: float, spec: str = ".2f") -> str:
+    if math.isnan(value):
+        return "none"
     return f"{rounded(value, spec)} ({rounded(low, spec)} to {rounded(high, spec)})"
 
 

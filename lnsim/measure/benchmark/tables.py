@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,8 @@ __all__ = [
 
 LEVELS = (0.05, 0.01)
 """Levels at which tests are held to their word."""
+
+_GROUPS = ("derived", "siblings", "independent")
 
 _QUANTILES = {"low": 0.05, "median": 0.5, "high": 0.95}
 
@@ -86,7 +89,7 @@ def detection(found: Contest, tests: Sequence[str], level: float) -> pd.DataFram
         the first test), and one for each test.
     """
     called = found.pvalues[list(tests)] <= level
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for kind, pairs in found.truth.groupby("kind", sort=False):
         rows[str(kind)] = {
             "group": pairs["group"].iloc[0],
@@ -96,9 +99,8 @@ def detection(found: Contest, tests: Sequence[str], level: float) -> pd.DataFram
             "undefined": int(found.pvalues.loc[pairs.index, tests[0]].isna().sum()),
             **called.loc[pairs.index].mean(),
         }
-    order = {"derived": 0, "siblings": 1, "independent": 2}
-    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("kind")
-    return table.sort_values(["group", "blind"], key=lambda column: column.map(order).fillna(column), kind="stable")
+    in_order = sorted(rows, key=lambda kind: (_GROUPS.index(rows[kind]["group"]), rows[kind]["blind"]))
+    return pd.DataFrame.from_dict(rows, orient="index").loc[in_order].rename_axis("kind")
 
 
 def false_positives(found: Contest, weights: Floats, tests: Sequence[str]) -> pd.DataFrame:
