@@ -79,7 +79,7 @@ def test_the_readme_shows_what_is_printed() -> None:
     command, shown = section.split("```")[1].split(), section.split("```")[3]
     code, out, _ = run(*command[1:])
     assert (command[0], code) == ("lnsim", 0)
-    assert not [line for line in shown.strip().splitlines() if line not in [*out.splitlines(), "[...]"]]
+    assert not [line for line in shown.strip("\n").splitlines() if line not in [*out.splitlines(), "[...]"]]
 
 
 def test_a_model_is_identical_to_itself() -> None:
