@@ -20,14 +20,20 @@ from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.hub.client import Settings, close_clients
 
 ROWS = (*NETWORK_ROWS, *REPO_ROWS)
+A_DAY = 2
+
+
+def marks(number: int, row: Row, place: Place) -> list[pytest.MarkDecorator]:
+    """Every row is tried every day, at two of its places: the next row at the next ones. The rest is slow."""
+    places = row.places
+    every_day = {places[(number + step) % len(places)] for step in range(A_DAY)}
+    known = [pytest.mark.xfail(strict=True, reason=row.known)] if row.known else []
+    return known if place in every_day else [*known, pytest.mark.slow]
+
+
 CASES = [
-    pytest.param(
-        row,
-        place,
-        id=f"{row.does}, {row.often}, {place.name}",
-        marks=[pytest.mark.xfail(strict=True, reason=row.known)] if row.known else [],
-    )
-    for row in ROWS
+    pytest.param(row, place, id=f"{row.does}, {row.often}, {place.name}", marks=marks(number, row, place))
+    for number, row in enumerate(ROWS)
     for place in row.places
 ]
 
