@@ -82,9 +82,9 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
     ("place", "kind"),
     [
         (LISTING, "silent"),
-        (CONFIG_FILE, "silent"),
-        (HEADERS, "stall"),
-        (ADDRESS, "silent"),
+        pytest.param(CONFIG_FILE, "silent", marks=pytest.mark.slow),
+        pytest.param(HEADERS, "stall", marks=pytest.mark.slow),
+        pytest.param(ADDRESS, "silent", marks=pytest.mark.slow),
         (BYTES, "stall"),
         (BYTES, "drip"),
     ],
