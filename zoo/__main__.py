@@ -84,7 +84,8 @@ def made(
     done: set[str] = set()
     waiting = list(recipes)
     running: dict[Future[dict[str, Any]], Recipe] = {}
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+    try:
         while waiting or running:
             for recipe in [one for one in waiting if done.issuperset(one.parents)]:
                 waiting.remove(recipe)
@@ -100,6 +101,8 @@ def made(
                 recipe = running.pop(job)
                 done.add(recipe.name)
                 yield recipe, job.result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # after a failure or Ctrl-C the models in the queue are not made first
 
 
 if __name__ == "__main__":
