@@ -17,8 +17,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import lnsim
+from lnsim.cli_names import with_near_names
 from lnsim.cli_progress import bar
-from lnsim.errors import LnsimError
+from lnsim.errors import HubError, LnsimError
 from lnsim.text import json_text, printable
 
 __all__ = ["main", "run"]
@@ -72,8 +73,11 @@ def _inspect(options: argparse.Namespace) -> int:
     from lnsim.checkpoint.inspection import inspect
     from lnsim.cli_text import inspection_text
 
-    with bar(f"headers of {options.source}") as progress:
-        found = inspect(options.source, options.revision, model_type=options.model_type, progress=progress)
+    try:
+        with bar(f"headers of {options.source}") as progress:
+            found = inspect(options.source, options.revision, model_type=options.model_type, progress=progress)
+    except HubError as error:
+        raise with_near_names(error, options.source) from error.__cause__
     print(json_text(asdict(found)) if options.json else inspection_text(found))
     return 0
 
@@ -88,9 +92,9 @@ def _extract(options: argparse.Namespace) -> int:
     how = {"out": options.out, "again": options.again, "in_flight": options.in_flight}
     failed = 0
     with bar(options.sources[0] if len(questions) == 1 else f"{len(questions)} sources") as progress:
-        for found in extract_many(questions, **how, progress=progress):
+        for question, found in zip(questions, extract_many(questions, **how, progress=progress), strict=True):
             if isinstance(found, LnsimError):
-                _complain(found, options.debug)
+                _complain(with_near_names(found, question.source), options.debug)
                 failed += 1
             else:
                 print(json_text(extract_record(found)) if options.json else extract_text(found), flush=True)

@@ -1,4 +1,4 @@
-"""This module finds names near to one that nobody knows, for whoever mistyped a repo id."""
+"""This module finds names near to one that the Hub does not know, for whoever mistyped a repo id or has no network."""
 
 from __future__ import annotations
 
@@ -14,19 +14,31 @@ _AT_LEAST = 0.75
 
 
 def with_near_names(error: LnsimError, source: str) -> LnsimError:
-    """The error, and where the Hub did not have the source, the names near to it among stored models and studies."""
+    """The error; where the Hub did not give the source, with the names near to it that are known here.
+
+    These are stored models and the repos that studies name. A repo whose vectors are stored is told by that name.
+    """
     if not isinstance(error, (RepoNotFoundError, NetworkError, OfflineError)):
         return error
-    wanted = source.partition("@")[0]
-    known = {name.casefold(): name for name in _known_names()}
-    near = difflib.get_close_matches(wanted.casefold(), known, n=3, cutoff=_AT_LEAST)
-    found = ", ".join(f"'{known[name]}'" for name in near if known[name] != wanted)
-    return type(error)(f"{error} Near names known here: {found}.") if found else error
+    wanted = source.partition("@")[0].casefold()
+    known = _known_names()
+    near = dict.fromkeys(known[name] for name in difflib.get_close_matches(wanted, known, n=3, cutoff=_AT_LEAST))
+    if wanted in known:
+        hint = f"Its vectors are stored here as '{known[wanted]}'." if known[wanted].casefold() != wanted else ""
+    else:
+        hint = f"Near names known here: {', '.join(map(repr, near))}." if near else ""
+    if not hint:
+        return error
+    told = type(error)(f"{error} {hint}").with_traceback(error.__traceback__)
+    told.__cause__ = error.__cause__
+    return told
 
 
-def _known_names() -> list[str]:
-    """Stored models, and the repos that studies name."""
+def _known_names() -> dict[str, str]:
+    """What to type for each name, by the name in small letters."""
     from lnsim.study.catalog import list_studies, load_study
 
-    models = [model for name in list_studies() for model in load_study(name).models]
-    return [*stored_models(), *(model.repo_id for model in models if model.repo_id)]
+    stored = {name: name for name in stored_models()}
+    models = [model for study in list_studies() for model in load_study(study).models if model.repo_id]
+    repos = {str(model.repo_id): stored.get(model.stored, str(model.repo_id)) for model in models}
+    return {name.casefold(): typed for name, typed in (repos | stored).items()}

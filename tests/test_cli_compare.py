@@ -146,7 +146,19 @@ def test_a_slip_in_a_repo_id_is_told_with_the_near_ones(hub: HubStandIn, a: str,
     code, out, err = run("compare", a, b)
     assert (code, out) == (1, "")
     assert "the Hub has no such repo" in err
-    assert "Near names known here: 'intfloat/multilingual-e5-small'" in err
+    assert "Near names known here: 'multilingual-e5-small'" in err
+
+
+@pytest.mark.parametrize("command", ["inspect", "extract"])
+def test_other_commands_tell_the_near_names_too(hub: HubStandIn, command: str) -> None:
+    assert "Near names known here: 'multilingual-e5-small'" in run(command, "intfloat/multilingual-e5-smal")[2]
+
+
+def test_a_repo_that_the_hub_does_not_give_is_told_by_its_stored_name(hub: HubStandIn) -> None:
+    code, _, err = run("compare", "Intfloat/multilingual-e5-small@main", "sre-minilm-l6")
+    assert code == 1
+    assert err.endswith("Its vectors are stored here as 'multilingual-e5-small'.\n")
+    assert "stored here" not in run("compare", "a/b", "sre-minilm-l6")[2]
 
 
 def test_both_that_fail_are_named() -> None:
