@@ -69,17 +69,22 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def llama_tensors(
-    n_layers: int = 3, hidden_size: int = 16, seed: int = 0, dtype: Any = ml_dtypes.bfloat16
+    n_layers: int = 3,
+    hidden_size: int = 16,
+    seed: int = 0,
+    dtype: Any = ml_dtypes.bfloat16,
+    rows: int | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Tensors of a tiny Llama: its norms, and some matrices between them."""
+    """Tensors of a tiny Llama: its norms, and some matrices between them, square or of so many rows."""
+    shape = (hidden_size if rows is None else rows, hidden_size)
     rng = np.random.default_rng(seed)
     found: dict[str, npt.NDArray[Any]] = {"model.embed_tokens.weight": rng.normal(size=(8, hidden_size)).astype(dtype)}
     for layer in range(n_layers):
         stem = f"model.layers.{layer}"
         found[f"{stem}.input_layernorm.weight"] = rng.normal(1, 0.1, hidden_size).astype(dtype)
-        found[f"{stem}.mlp.gate_proj.weight"] = rng.normal(size=(hidden_size, hidden_size)).astype(dtype)
+        found[f"{stem}.mlp.gate_proj.weight"] = rng.normal(size=shape).astype(dtype)
         found[f"{stem}.post_attention_layernorm.weight"] = rng.normal(1, 0.1, hidden_size).astype(dtype)
-        found[f"{stem}.self_attn.q_proj.weight"] = rng.normal(size=(hidden_size, hidden_size)).astype(dtype)
+        found[f"{stem}.self_attn.q_proj.weight"] = rng.normal(size=shape).astype(dtype)
     return found | {"model.norm.weight": rng.normal(1, 0.1, hidden_size).astype(dtype)}
 
 

@@ -22,7 +22,7 @@ from lnsim.errors import StoreError
 from lnsim.paths import stored_models
 
 ROOT = Path(__file__).resolve().parents[1]
-TENSORS = llama_tensors(hidden_size=2048)  # 7 norms of 4 kB: larger than what a small disk takes
+TENSORS = llama_tensors(hidden_size=2048, rows=16)  # 7 norms of 4 kB: larger than what a small disk takes
 NORMS = {name: array.tobytes() for name, array in TENSORS.items() if "norm" in name}
 CONFIG = LLAMA_CONFIG | {"hidden_size": 2048}
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
