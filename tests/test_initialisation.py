@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_zoo import LABELS, ROLES, trained_model, zoo_of
+from made_trained import LABELS, ROLES, trained_model, zoo_of
 
 import lnsim
 from lnsim.errors import ComparisonError

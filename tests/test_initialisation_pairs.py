@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_zoo import LABELS, ROLES, trained_model, zoo_of
+from made_trained import LABELS, ROLES, trained_model, zoo_of
 
 import lnsim
 from lnsim.errors import ComparisonError
@@ -101,6 +101,14 @@ def test_parents_and_children_are_summed_up_by_how_the_child_was_made() -> None:
     assert frame["derivation"].tolist() == ["light", "none at all"]
     assert frame["r"].tolist() == pytest.approx([1, 0], abs=0.1)
     assert frame["cosine"].min() > 0.99
+
+
+def test_a_pair_without_both_models_is_left_out_and_none_at_all_is_an_error() -> None:
+    models = {"a": trained_model(0), "b": trained_model(1)}
+    frame = by_derivation(models, {("a", "b"): "light", ("a", "c"): "heavy"}, ROLES, LABELS)
+    assert frame["derivation"].tolist() == ["light"]
+    with pytest.raises(ComparisonError, match="Comparing 1 children with parents: no pair has the vectors of both"):
+        by_derivation(models, {("a", "c"): "heavy"}, ROLES, LABELS)
 
 
 def test_two_stored_strangers_have_a_cosine_near_one_and_no_correlation(monkeypatch: pytest.MonkeyPatch) -> None:

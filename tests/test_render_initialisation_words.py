@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from made_zoo import LABELS, ROLES, trained_model, zoo_of
+from made_trained import LABELS, ROLES, trained_model, zoo_of
 
 from lnsim.measure.initialisation import moved, trained
 from lnsim.measure.initialisation_pairs import by_first_gamma, by_layer, compared, pairs_of_one_kind

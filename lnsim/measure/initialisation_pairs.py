@@ -154,7 +154,7 @@ def by_derivation(
     """Parents beside their children, one row a way of making a child.
 
     Args:
-        models: by key, all that `children` names.
+        models: by key; a pair with a model that is not among them is left out.
         children: by the keys of parent and child, how the child was made.
         roles: which norms.
         labels: what readers see of each key.
@@ -162,9 +162,15 @@ def by_derivation(
     Returns:
         Columns ``derivation``, ``pairs``, ``cosine``, ``cosine_low``, ``cosine_high``, ``mean_term``, ``r``, ``r_low``
         and ``r_high``: mean, least and most of the pairs, each a mean over layers and roles.
+
+    Raises:
+        ComparisonError: when no pair has both its models.
     """
-    names = {f"{labels[a]} × {labels[b]}": derivation for (a, b), derivation in children.items()}
-    layers = by_layer(models, list(children), roles, labels)
+    there = [pair for pair in children if models.keys() >= set(pair)]
+    if not there:
+        raise ComparisonError(f"Comparing {len(children)} children with parents: no pair has the vectors of both.")
+    names = {f"{labels[a]} × {labels[b]}": children[a, b] for a, b in there}
+    layers = by_layer(models, there, roles, labels)
     pairs = layers.groupby(["pair", *_KINDS], sort=False)[_MEASURES].mean().reset_index()
     found = _summed(pairs.assign(derivation=pairs["pair"].map(names), gap=0.0), ["derivation"])
     return found.drop(columns=["gap", "predicted"])
