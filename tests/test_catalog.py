@@ -231,11 +231,11 @@ def test_an_unknown_study_is_answered_with_the_known_ones(name: str) -> None:
         load_study(name)
 
 
-def test_two_studies_ship() -> None:
-    assert list_studies() == ("small_models", "solar_glm")
+def test_three_studies_ship() -> None:
+    assert list_studies() == ("small_models", "solar_glm", "zoo")
 
 
-@pytest.mark.parametrize("name", ["small_models", "solar_glm"])
+@pytest.mark.parametrize("name", ["small_models", "solar_glm", "zoo"])
 def test_every_relation_has_evidence_and_every_notebook_is_run_or_explained_at_most_once(name: str) -> None:
     study = load_study(name)
     assert all(relation.evidence.endswith(".") for relation in study.relations)
