@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.inspection import Inspection
@@ -80,7 +81,7 @@ def listing() -> dict[str, Any]:
         LnsimError: when a study file or a stored extract is damaged.
     """
     from lnsim.checkpoint.inspection import inspect
-    from lnsim.paths import project_root, stored_models
+    from lnsim.paths import stored_models
     from lnsim.study.catalog import list_studies, load_study
 
     studies = [load_study(name) for name in list_studies()]
@@ -94,7 +95,7 @@ def listing() -> dict[str, Any]:
                 "commit": found.commit,
                 "model_type": found.model_type,
                 "roles": {key: [role.n_layers, role.hidden_size] for key, role in found.roles.items()},
-                "path": path.relative_to(project_root()).as_posix(),
+                "path": _place(path),
             }
         )
     return {
@@ -104,6 +105,14 @@ def listing() -> dict[str, Any]:
         ],
         "models": models,
     }
+
+
+def _place(path: Path) -> str:
+    """Below the project folder, or whole where it lies elsewhere: an installed package has extracts of its own."""
+    from lnsim.paths import working_root
+
+    root = working_root()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
 def listing_text(found: Mapping[str, Any]) -> str:

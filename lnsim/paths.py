@@ -21,20 +21,23 @@ __all__ = [
     "stored_models",
     "studies_dir",
     "vectors_dir",
+    "working_root",
 ]
 
 HOME_VARIABLE = "LNSIM_HOME"
 """Environment variable that names the project folder, before anything else is looked at."""
 
 _STUDIES = Path("data", "studies")
+_VECTORS = Path("data", "vectors")
 _SUFFIX = ".safetensors"
 
 
 def project_root() -> Path:
     """The folder that holds ``data/studies``.
 
-    Looked for in this order: the environment variable ``LNSIM_HOME``, the working directory and its parents, the folder
-    that the ``lnsim`` package lies in.
+    Looked for in this order: the environment variable ``LNSIM_HOME``, the working directory and its parents, the clone
+    that the ``lnsim`` package lies in, the copy that an installed package brings along (which is only read, see
+    ``working_root``).
 
     Raises:
         SourceError: when none of them has ``data/studies``.
@@ -43,7 +46,7 @@ def project_root() -> Path:
     if home:
         return _checked_home(Path(home))
     here = Path.cwd()
-    for folder in (here, *here.parents, Path(__file__).resolve().parents[1]):
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[1], _bundle()):
         if (folder / _STUDIES).is_dir():
             return folder
     raise SourceError(
@@ -61,23 +64,40 @@ def _checked_home(home: Path) -> Path:
     return home.resolve()
 
 
+def working_root() -> Path:
+    """The folder below which ``data`` and ``figures`` are written.
+
+    That is the project folder, or with the copy inside an installed package, the working directory.
+
+    Raises:
+        SourceError: as ``project_root``.
+    """
+    root = project_root()
+    return Path.cwd() if root == _bundle() else root
+
+
+def _bundle() -> Path:
+    return Path(__file__).resolve().parent / "bundled"
+
+
 def studies_dir() -> Path:
     """The folder of study files."""
     return project_root() / _STUDIES
 
 
 def vectors_dir() -> Path:
-    """The folder of stored extracts; it need not exist yet."""
-    return project_root() / "data" / "vectors"
+    """The folder that extracts are written to; it need not exist yet."""
+    return working_root() / _VECTORS
 
 
 def notebooks_dir() -> Path:
-    """The folder of the experiments: that of the project, or where it has none, the one beside the package.
+    """The folder of the experiments: that of the project, or where it has none, the one that comes with the package.
 
     Raises:
         SourceError: when there is none.
     """
-    folders = (project_root() / "notebooks", Path(__file__).resolve().parents[1] / "notebooks")
+    homes = (project_root(), Path(__file__).resolve().parents[1], _bundle())
+    folders = [home / "notebooks" for home in homes]
     for folder in folders:
         if any(folder.glob("*.ipynb")):
             return folder
@@ -91,13 +111,19 @@ def stored_models() -> Mapping[str, Path]:
     """Every stored extract by name, in the order of the names.
 
     The name is the file's without ``.safetensors``; where two folders hold files of one name, it is the path below
-    ``data/vectors``, so that both stay reachable.
+    ``data/vectors``, so that both stay reachable. With an installed package these are the extracts that it brings along
+    and those below the working directory; of two with the same path the latter is taken.
     """
-    folder = vectors_dir()
-    paths = sorted(path for path in folder.rglob(f"*{_SUFFIX}") if not path.name.startswith("."))
-    uses = Counter(_stem(path) for path in paths)
-    named = {_stem(path) if uses[_stem(path)] == 1 else _below(path, folder): path for path in paths}
+    folders = dict.fromkeys((project_root() / _VECTORS, vectors_dir()))
+    below = {_below(path, folder): path for folder in folders for path in _extracts(folder)}
+    stems = {name: name.rpartition("/")[2] for name in below}
+    uses = Counter(stems.values())
+    named = {stems[name] if uses[stems[name]] == 1 else name: path for name, path in below.items()}
     return MappingProxyType(dict(sorted(named.items())))
+
+
+def _extracts(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob(f"*{_SUFFIX}") if not path.name.startswith(".")]
 
 
 def find_stored(name: str) -> Path:
@@ -151,10 +177,6 @@ def _unknown(name: str, models: Mapping[str, Path]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
-
-
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(_SUFFIX)
 
 
 def _below(path: Path, folder: Path) -> str:

@@ -325,9 +325,9 @@ class Page:
         return f"python run_all.py --study {self.study.name}{source} --only {self.number}{changed}"
 
     def _folder(self, kind: str) -> Any:
-        from lnsim.paths import project_root
+        from lnsim.paths import working_root
 
-        return project_root() / kind / self.study.name
+        return working_root() / kind / self.study.name
 
     def _count(self, kind: str, name: str) -> int:
         """Number of a figure or table: the same name keeps its number when a cell is run again."""

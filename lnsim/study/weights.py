@@ -17,7 +17,7 @@ from lnsim.checkpoint.source import Checkpoint
 from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
 from lnsim.checkpoint.weights import WeightMatrix, find_weights
 from lnsim.errors import LnsimError, SourceError, StudyError
-from lnsim.paths import project_root
+from lnsim.paths import working_root
 from lnsim.study.values import Model, Study
 from lnsim.study.vectors import source_kind
 
@@ -49,7 +49,7 @@ class StudyWeights:
 
 def weights_path(study: str, key: str) -> Path:
     """Where the matrices of a model are kept, whether they are there or not."""
-    return project_root() / "data" / "weights" / study / f"{key}.safetensors"
+    return working_root() / "data" / "weights" / study / f"{key}.safetensors"
 
 
 def study_weights(

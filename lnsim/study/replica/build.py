@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from lnsim.paths import project_root
+from lnsim.paths import working_root
 from lnsim.study.replica.calibration import calibration_path, load_calibration
 from lnsim.study.replica.files import is_current, write_file
 from lnsim.study.replica.projections import matrices_of
@@ -19,7 +19,7 @@ __all__ = ["build_projections", "build_replica", "missing_models", "replica_dir"
 
 def replica_dir(study: str) -> Path:
     """Where a study's replica is kept; git does not see it."""
-    return project_root() / "data" / "replica" / study
+    return working_root() / "data" / "replica" / study
 
 
 def build_replica(study: Study, folder: Path | None = None) -> Mapping[str, Path]:
