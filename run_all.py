@@ -1,6 +1,6 @@
 """This program executes the notebooks of the studies and writes the reports.
 
-    python run_all.py                                         both studies, offline, into reports/
+    python run_all.py                                         all studies, offline, into reports/
     python run_all.py --study small_models --only 01 --set seed=1
 
 It exits with 0 only if every notebook succeeded; one that fails is named with its error, and the others still run.
