@@ -70,11 +70,15 @@ def test_values_outside_the_band_stand_beside_what_chance_gives() -> None:
     assert words.outside_in_words(layers, 100) == "2 of 100 values lie outside; chance would put about 5 there"
 
 
-def test_relatives_stand_beside_strangers() -> None:
-    derived = pd.DataFrame({"derivation": ["light"], "cosine_low": [0.99], "cosine_high": [0.999], "r": [0.9]})
-    said = words.relatives_in_words(derived, PAIRS[:2])
-    assert "cosines of 0.9900 to 0.9990, strangers 0.9700 to 0.9900." in said
-    assert said.endswith("Mean r of the former is 0.90 (light); r of the latter is −0.03 to 0.02.")
+@pytest.mark.parametrize(
+    ("least", "verdict"), [(0.985, "so no threshold parts them"), (0.995, "which is below all of")]
+)
+def test_relatives_stand_beside_strangers(least: float, verdict: str) -> None:
+    derived = pd.DataFrame({"derivation": ["light"], "cosine_low": [least], "cosine_high": [0.999], "r": [0.9]})
+    said = words.relatives_in_words(derived, PAIRS[1:2], PAIRS)
+    assert f"cosines of {least:.4f} to 0.9990; strangers that began as they did have 0.9700, and" in said
+    assert f"strangers of any beginning up to 0.9900, {verdict}" in said
+    assert said.endswith("parents and children is 0.90 (light); r of all strangers is −0.03 to 0.02.")
 
 
 def test_printed_cosines_stand_beside_ours_of_the_same_beginnings() -> None:

@@ -133,13 +133,22 @@ def outside_in_words(layers: pd.DataFrame, channels: int) -> str:
     return f"{outside} of {len(layers):,} values lie outside; chance would put about {rounded(expected, '.0f')} there"
 
 
-def relatives_in_words(derived: pd.DataFrame, strangers: pd.DataFrame) -> str:
-    """Cosine and r of parents with children beside those of strangers whose γ began as theirs did."""
+def relatives_in_words(derived: pd.DataFrame, alike: pd.DataFrame, everyone: pd.DataFrame) -> str:
+    """Cosine and r of parents with children beside those of strangers.
+
+    Args:
+        derived: as ``initialisation_pairs.by_derivation`` gives it.
+        alike: the strangers whose γ began as the parents' did, as ``initialisation_pairs.compared`` gives them.
+        everyone: all strangers.
+    """
     r = listed(f"{rounded(row.r, '.2f')} ({row.derivation})" for row in derived.itertuples())
     ends = [derived["cosine_low"].min(), derived["cosine_high"].max()]
+    most = everyone["cosine"].max()
+    verdict = "so no threshold parts them" if most >= ends[0] else "which is below all of them"
     return (
-        f"Parents and children have cosines of {span(ends, '.4f')}, strangers {span(strangers['cosine'], '.4f')}. "
-        f"Mean r of the former is {r}; r of the latter is {span(strangers['r'])}."
+        f"Parents and children have cosines of {span(ends, '.4f')}; strangers that began as they did have "
+        f"{span(alike['cosine'], '.4f')}, and strangers of any beginning up to {rounded(most, '.4f')}, {verdict}. "
+        f"Mean r of parents and children is {r}; r of all strangers is {span(everyone['r'])}."
     )
 
 
