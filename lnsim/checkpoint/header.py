@@ -92,6 +92,14 @@ class Header:
         kept = {name: info for name, info in self.tensors.items() if name in names}
         return self._changed(tensors=MappingProxyType(kept), buffer_start=self.buffer_start)
 
+    def __repr__(self) -> str:
+        return f"Header({len(self.tensors)} tensors, a file of {self.file_size} bytes)"
+
+    def _repr_html_(self) -> str:
+        from lnsim.reprs.of_checkpoint import header
+
+        return header(self)
+
     def _changed(self, *, tensors: Mapping[str, TensorInfo], buffer_start: int) -> Header:
         other = object.__new__(Header)
         values = {"tensors": tensors, "buffer_start": buffer_start}

@@ -12,6 +12,7 @@ from lnsim.checkpoint.reading import map_checkpoint, tensor_infos
 from lnsim.checkpoint.roles import RoleMap
 from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
 from lnsim.errors import RoleError
+from lnsim.text import printable
 
 __all__ = ["Inspection", "RoleSummary", "inspect"]
 
@@ -82,6 +83,15 @@ class Inspection:
     problem: str | None
     requests: int
     bytes_received: int
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{role} {one.n_layers}" for role, one in self.roles.items()) or "no roles"
+        return printable(f"Inspection({self.where!r:.160}: {self.family or 'unknown family'}, {roles:.200})")
+
+    def _repr_html_(self) -> str:
+        from lnsim.reprs.of_checkpoint import inspection
+
+        return inspection(self)
 
 
 def inspect(

@@ -50,6 +50,14 @@ class LocalCheckpoint:
     notes: tuple[str, ...] = ()
     traffic: Traffic = field(default_factory=Traffic)
 
+    def __repr__(self) -> str:
+        return f"LocalCheckpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
+
+    def _repr_html_(self) -> str:
+        from lnsim.reprs.of_checkpoint import checkpoint
+
+        return checkpoint("LocalCheckpoint", self)
+
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors.
 

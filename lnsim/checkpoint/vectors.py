@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import RoleError
+from lnsim.text import printable
 
 __all__ = ["NormVectors", "RoleVectors", "TensorSource"]
 
@@ -91,6 +92,27 @@ class RoleVectors:
             )
         return int(found[0])
 
+    def __getitem__(self, layer: int) -> npt.NDArray[np.float32]:
+        """γ of a layer by its number, shape ``(hidden_size,)``; raises RoleError as ``row``."""
+        return np.asarray(self.scale[self.row(layer)])
+
+    def __iter__(self) -> Iterator[int]:
+        """The layer numbers, as of a mapping."""
+        return iter(self.layers.tolist())
+
+    def __repr__(self) -> str:
+        ends = "no layers" if not len(self.layers) else f"layers {self.layers[0]} to {self.layers[-1]}"
+        what = f"{len(self.layers)} rows, {ends}, {self.hidden_size} channels, {self.norm_type}, {self.stored.dtype}"
+        return f"RoleVectors({self.role!r:.120}: {what})"
+
+    def _repr_html_(self) -> str:
+        from lnsim.reprs.of_vectors import role_vectors
+
+        return role_vectors(self)
+
+    def _ipython_key_completions_(self) -> list[int]:
+        return list(self)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormVectors:
@@ -140,6 +162,24 @@ class NormVectors:
         if key not in self.roles:
             raise RoleError(f"'{self.source}' has no norms of role '{role}'; it has {', '.join(self.roles) or 'none'}.")
         return self.roles[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """The roles, as of a mapping."""
+        return iter(self.roles)
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{role} {len(vectors.layers)}" for role, vectors in self.roles.items())
+        commit = f" at commit {self.commit[:12]}" if self.commit else ""
+        what = f"{self.model_type:.60}, {self.hidden_size} channels: {roles or 'no roles':.200}"
+        return printable(f"NormVectors({self.source!r:.120}{commit}, {what})")
+
+    def _repr_html_(self) -> str:
+        from lnsim.reprs.of_vectors import norm_vectors
+
+        return norm_vectors(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
 
     @property
     def n_vectors(self) -> int:

@@ -59,6 +59,15 @@ class NullResult:
         """Standard deviation of the null distribution, ddof 0."""
         return float(self.null_distribution.std())
 
+    def __repr__(self) -> str:
+        null = f"null of {self.null_distribution.size} permutations: {self.null_mean:.4g} ± {self.null_std:.4g}"
+        return f"NullResult(statistic={self.statistic:.6g}, pvalue={self.pvalue:.6g}, {self.alternative}, {null})"
+
+    def _repr_html_(self) -> str:
+        from lnsim.reprs.of_null import null_result
+
+        return null_result(self)
+
 
 def pvalue(statistic: float, null_distribution: npt.ArrayLike, alternative: str = "two-sided") -> NullResult:
     """Judge a statistic against its null distribution: p = (1 + hits) / (1 + n).

@@ -70,6 +70,14 @@ class HubCheckpoint:
         """Requests and bytes so far."""
         return self.transport.traffic
 
+    def __repr__(self) -> str:
+        return f"HubCheckpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
+
+    def _repr_html_(self) -> str:
+        from lnsim.reprs.of_checkpoint import checkpoint
+
+        return checkpoint("HubCheckpoint", self)
+
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors, all of them.
 
