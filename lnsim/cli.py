@@ -17,9 +17,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import lnsim
-from lnsim.cli_names import with_near_names
 from lnsim.cli_progress import bar
 from lnsim.errors import HubError, LnsimError
+from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
 
 __all__ = ["main", "run"]

@@ -11,10 +11,10 @@ from lnsim.checkpoint.extract import Extracted
 from lnsim.checkpoint.extract_many import read_many
 from lnsim.checkpoint.question import Question
 from lnsim.cli_compare_text import compare_record, compare_text
-from lnsim.cli_names import with_near_names
 from lnsim.cli_progress import bar
 from lnsim.errors import LnsimError
 from lnsim.measure.pair_summary import summarise_pair
+from lnsim.near_names import with_near_names
 from lnsim.text import json_text
 
 __all__ = ["answers", "read_both"]
