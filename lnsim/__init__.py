@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lnsim.measure.metrics import pairwise as pairwise
     from lnsim.measure.nulls import NullResult as NullResult
     from lnsim.measure.permutation import permutation_test as permutation_test
+    from lnsim.render.pair_view import compare as compare
     from lnsim.study.catalog import load_study as load_study
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ _HOMES = {
     "NormVectors": "lnsim.checkpoint.vectors",
     "NullResult": "lnsim.measure.nulls",
     "RoleVectors": "lnsim.checkpoint.vectors",
+    "compare": "lnsim.render.pair_view",
     "extract": "lnsim.checkpoint.extract",
     "load": "lnsim.checkpoint.extract",
     "load_study": "lnsim.study.catalog",
@@ -49,6 +51,7 @@ __all__ = [
     "NormVectors",
     "NullResult",
     "RoleVectors",
+    "compare",
     "extract",
     "load",
     "load_study",

@@ -92,7 +92,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str 
     A header of empty texts is left out.
     """
     body = [list(row) for row in rows]
-    right = [bool(body) and all(_numeric(row[i]) for row in body) for i in range(len(header))]
+    right = [_to_the_right([row[i] for row in body]) for i in range(len(header))]
     cells = "".join(_cell("th", 'scope="col" ', cell, side) for cell, side in zip(header, right, strict=True))
     head = f"<thead><tr>{cells}</tr></thead>" if any(header) else ""
     said = f'<caption style="text-align:left;{_QUIET}">{plain(caption)}</caption>' if caption else ""
@@ -102,20 +102,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str 
     )
 
 
-def sparkline(values: Sequence[float], layers: Sequence[int], what: str) -> Picture:
+def sparkline(
+    values: Sequence[float], layers: Sequence[int], what: str, limits: tuple[float, float] | None = None
+) -> Picture:
     """A curve by layer: a line where layers follow each other, a dot for one by itself; undefined values are left out.
 
     Args:
         values: one a layer.
         layers: their numbers, ascending.
         what: what the values are, for a reader who does not see the curve.
+        limits: ends of the scale; by default the smallest value and the largest.
     """
     points = [(layer, value) for layer, value in zip(layers, values, strict=True) if math.isfinite(value)]
     if not points:
         return Picture(_svg(f"{what}: undefined", ""))
     low, high = min(value for _, value in points), max(value for _, value in points)
     first, last = points[0][0], points[-1][0]
-    places = [(layer, _across(layer, first, last), _up(value, low, high)) for layer, value in points]
+    places = [(layer, _across(layer, first, last), _up(value, *(limits or (low, high)))) for layer, value in points]
     step = min((b - a for (a, _), (b, _) in pairwise(points)), default=1)
     drawn = "".join(_run(run) for run in _runs(places, step))
     return Picture(_svg(f"{what}, layers {first} to {last}: {rounded(low)} to {rounded(high)}", drawn))
@@ -138,6 +141,11 @@ def bars(counts: Sequence[int], mark: float, what: str) -> Picture:
     x = _across(mark, 0, 1)
     line = f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_HEIGHT}" stroke="currentColor" stroke-width="2"/>'
     return Picture(_svg(what, drawn + line))
+
+
+def _to_the_right(cells: Sequence[object]) -> bool:
+    words = [cell for cell in cells if not isinstance(cell, Picture)]
+    return bool(words) and all(map(_numeric, words))
 
 
 def _numeric(cell: object) -> bool:
@@ -166,7 +174,7 @@ def _across(value: float, low: float, high: float) -> float:
 
 def _up(value: float, low: float, high: float) -> float:
     share = 0.5 if high == low else (value - low) / (high - low)
-    return _HEIGHT - _MARGIN - (_HEIGHT - 2 * _MARGIN) * share
+    return _HEIGHT - _MARGIN - (_HEIGHT - 2 * _MARGIN) * min(max(share, 0.0), 1.0)
 
 
 def _runs(places: Sequence[tuple[int, float, float]], step: int) -> Iterator[list[tuple[float, float]]]:

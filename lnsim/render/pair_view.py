@@ -1,0 +1,183 @@
+"""This module compares two models in a notebook: the table of ``lnsim compare``, a figure by layer, a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lnsim.checkpoint.extract_many import read_many
+from lnsim.checkpoint.question import Question
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.errors import LnsimError
+from lnsim.measure.metrics import pairwise
+from lnsim.measure.pair_summary import PairSummary, summarise_pair
+from lnsim.near_names import with_near_names
+from lnsim.render.strip import SCALE
+from lnsim.render.summary_words import LLAMA_SPELLING, ROWS, pair_sentence, reading, remarks, shown
+from lnsim.reprs.pieces import Picture, card, sparkline, table
+from lnsim.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Comparison", "compare"]
+
+_INDENT = "\u00a0\u00a0"
+
+_MOST_FOR_BANDS = 999
+"""Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Two models compared, as a notebook shows them.
+
+    Args:
+        names: what the two are called, by ``a`` and ``b``.
+        a: vectors of one.
+        b: vectors of the other.
+        summary: what was measured, by role, and the verdict.
+    """
+
+    names: tuple[str, str]
+    a: NormVectors
+    b: NormVectors
+    summary: PairSummary
+
+    @property
+    def sentence(self) -> str:
+        """The verdict: one sentence out of a fixed set."""
+        return pair_sentence({"a": self.a, "b": self.b}, self.summary)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a role: the measures of ``lnsim compare --json``; what is not defined is missing."""
+        import pandas as pd
+
+        roles = self.summary.roles
+        rows = [
+            {name: np.nan if value is None else value for name, value in asdict(one).items()} for one in roles.values()
+        ]
+        return pd.DataFrame(rows, index=pd.Index(roles, name="role"))
+
+    def by_layer(self) -> pd.DataFrame:
+        """One row a role and layer: ``r`` beside ``null_low`` and ``null_high``, as ``measure.layer_bands`` says.
+
+        At most 999 of the permutations are taken.
+
+        Raises:
+            ComparisonError: when no layer has a defined r.
+        """
+        from lnsim.measure.layer_bands import layer_bands
+
+        first = next(iter(self.summary.roles.values()))
+        return layer_bands(self.a, self.b, self.summary.roles, min(first.n_permutations, _MOST_FOR_BANDS), first.seed)
+
+    def plot(self) -> Figure:
+        """A figure of ``by_layer``: one panel a role, r of each layer beside the range of permuted channels.
+
+        As the last line of a cell it is drawn there; elsewhere ``display`` or ``savefig`` shows or saves it.
+
+        Raises:
+            ComparisonError: as ``by_layer``.
+        """
+        import matplotlib.pyplot as plt
+
+        from lnsim.render.plots.pair_layers import r_beside_null
+
+        figure = r_beside_null(self.by_layer(), printable(" × ".join(f"{name:.60}" for name in self.names)))
+        plt.close(figure)  # else JupyterLab would show it a second time
+        return figure
+
+    def __repr__(self) -> str:
+        return printable(f"Comparison({self.names[0]!r:.120} × {self.names[1]!r:.120}: {self.sentence})")
+
+    def _repr_html_(self) -> str:
+        models = {"a": self.a, "b": self.b}
+        first = next(iter(self.summary.roles.values()))
+        notes = [f"Verdict: {self.sentence}", " ".join(reading(first)), *remarks(models, self.summary)]
+        parts = [self._models(), self._measures()]
+        return card("Comparison", " × ".join(self.names), [], parts, notes)
+
+    def _models(self) -> str:
+        rows = [
+            (side, name, one.model_type, one.n_vectors, one.hidden_size, one.commit or "none recorded")
+            for side, name, one in zip("ab", self.names, (self.a, self.b), strict=True)
+        ]
+        return table(("side", "source", "family", "vectors", "channels", "commit"), rows)
+
+    def _measures(self) -> str:
+        roles = self.summary.roles
+        rows: list[list[object]] = [
+            [words.replace("  ", _INDENT), *(shown(one, name, form) for one in roles.values())]
+            for words, name, form in ROWS
+        ]
+        spellings = [LLAMA_SPELLING.get(role, "") for role in roles]
+        if any(spellings):
+            rows.insert(0, ["as Llama names it", *spellings])
+        rows.append(
+            [f"r by layer, {SCALE[0]:g} to {SCALE[1]:g}", *(_curve(self.a[role], self.b[role]) for role in roles)]
+        )
+        return table(("measure", *roles), rows)
+
+
+def compare(
+    a: str | Path | NormVectors,
+    b: str | Path | NormVectors,
+    roles: str | Iterable[str] | None = None,
+    n_permutations: int = 9999,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two models as ``lnsim compare`` does; nothing is written.
+
+    Args:
+        a: a repo id, ``repo@revision``, folder, safetensors file or stored model, or vectors that were read before.
+        b: the same; two sources are read at once.
+        roles: roles to compare, by lnsim's names or the Llama family's; by default all that both have.
+        n_permutations: of the channels, one shared by all layers of a role.
+        seed: of the permutations.
+
+    Raises:
+        LnsimError: a sentence on what could not be read, or a ComparisonError on why nothing can be compared.
+
+    >>> compare("all-minilm-l6-v2", "sre-minilm-l6", "post_mlp", n_permutations=99).summary.verdict
+    'one_by_one'
+    """
+    wanted = None if roles is None else (roles,) if isinstance(roles, str) else tuple(roles)
+    read = _read([one for one in (a, b) if not isinstance(one, NormVectors)], wanted)
+    vectors = [_narrowed(one, wanted) if isinstance(one, NormVectors) else next(read) for one in (a, b)]
+    names = tuple(one.source if isinstance(one, NormVectors) else str(one) for one in (a, b))
+    return Comparison((names[0], names[1]), *vectors, summarise_pair(*vectors, n_permutations, seed))
+
+
+def _read(sources: Sequence[str | Path], roles: tuple[str, ...] | None) -> Iterator[NormVectors]:
+    """The vectors of the sources, in their order; raises the first error, with the others as notes to it."""
+    found = list(read_many([Question.of(source, roles) for source in sources])) if sources else []
+    errors = [
+        with_near_names(one, str(source))
+        for one, source in zip(found, sources, strict=True)
+        if isinstance(one, LnsimError)
+    ]
+    for other in errors[1:]:
+        errors[0].add_note(str(other))
+    if errors:
+        raise errors[0]
+    return (one.vectors for one in found if not isinstance(one, LnsimError))
+
+
+def _narrowed(vectors: NormVectors, roles: tuple[str, ...] | None) -> NormVectors:
+    """The vectors of these roles alone; RoleError names the roles there are."""
+    if roles is None:
+        return vectors
+    chosen = [vectors[role] for role in roles]
+    return replace(vectors, roles={one.role: one for one in chosen})
+
+
+def _curve(a: RoleVectors, b: RoleVectors) -> Picture:
+    layers, rows_a, rows_b = np.intersect1d(a.layers, b.layers, assume_unique=True, return_indices=True)
+    values = np.diag(pairwise(a.scale[rows_a], b.scale[rows_b], "pearson"))
+    return sparkline(values.tolist(), layers.tolist(), "Pearson r", SCALE)

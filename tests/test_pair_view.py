@@ -1,0 +1,146 @@
+"""`lnsim.compare` in a notebook: the numbers of `lnsim compare`, a figure by layer, a frame, errors in a sentence."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from command_line import run
+from made_vectors import drawn, made
+from matplotlib.figure import Figure
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
+
+import lnsim
+from lnsim.errors import ComparisonError, RoleError, SourceError
+from lnsim.measure.layer_bands import layer_bands
+from lnsim.measure.metrics import pairwise
+from lnsim.measure.permutation import permutation_test
+from lnsim.render.pair_view import Comparison, compare
+from lnsim.render.plots.pair_layers import r_beside_null
+
+ROOT = Path(__file__).resolve().parents[1]
+HOSTILE = "\"><script>alert('1')</script>\x1b[31m\u202e"
+
+
+@pytest.fixture(scope="module")
+def found() -> Comparison:
+    return lnsim.compare("all-minilm-l6-v2", "multilingual-e5-small", n_permutations=199, seed=3)
+
+
+def test_the_frame_holds_what_the_command_prints_as_json(found: Comparison) -> None:
+    words = ("all-minilm-l6-v2", "multilingual-e5-small", "--permutations", "199", "--seed", "3", "--json")
+    told = json.loads(run("compare", *words)[1])
+    frame = found.to_frame()
+    assert list(frame.index) == list(told["roles"])
+    for role, one in told["roles"].items():
+        for name in ("n_layers_compared", "cosine_mean", "pearson_mean", "pvalue", "null_std", "seed"):
+            assert frame.loc[role, name] == one[name]
+    assert np.isnan(frame.loc["embedding", "margin"])
+    assert found.sentence == told["sentence"]
+
+
+def test_the_table_shows_what_the_command_prints(found: Comparison) -> None:
+    html = found._repr_html_()
+    text = " ".join(ElementTree.fromstring(html).itertext())
+    one = found.summary.roles["post_mlp"]
+    assert f"{one.pearson_mean:.4f}" in text
+    assert f"Verdict: {found.sentence}" in text
+    assert "the share of 199 permutations of b's channels (one for all layers of a role; seed 3)" in text
+    assert "Not compared: post_attention, post_mlp: only b has layers 6 to 11." in text
+    assert html.count("<svg") == len(found.summary.roles)
+    assert found.sentence in repr(found)
+
+
+def test_r_by_layer_is_that_of_matched_rows_beside_their_own_permutations(found: Comparison) -> None:
+    frame = found.by_layer()
+    rows = frame[frame["role"] == "post_mlp"]
+    a, b = found.a["post_mlp"], found.b["post_mlp"]
+    np.testing.assert_allclose(rows["r"], np.diag(pairwise(a.scale, b.scale[:6], "pearson")))
+    assert rows["layer"].tolist() == [0, 1, 2, 3, 4, 5]
+    null = permutation_test(a.scale[2:3], b.scale[2:3], 199, 3).null_distribution
+    ends = np.quantile(null, (0.025, 0.975))
+    np.testing.assert_allclose(rows.loc[rows["layer"] == 2, ["null_low", "null_high"]].to_numpy()[0], ends)
+
+
+def test_the_figure_has_a_panel_a_role_and_is_not_left_open(found: Comparison) -> None:
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    figure = found.plot()
+    assert isinstance(figure, Figure)
+    assert plt.get_fignums() == before
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["post-attention", "post-MLP"]
+    frame = found.by_layer()
+    drawn_r = figure.axes[1].lines[1].get_ydata()
+    np.testing.assert_allclose(drawn_r, frame.loc[frame["role"] == "post_mlp", "r"])
+    assert "of 6 outside the bar" in figure.axes[0].get_xlabel()
+
+
+def test_norms_outside_the_blocks_are_drawn_where_there_are_no_others(found: Comparison) -> None:
+    frame = found.by_layer()
+    figure = r_beside_null(frame[frame["role"] == "embedding"])
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["embedding"]
+    found_only = lnsim.compare(found.a, found.b, "embedding", 9)
+    assert list(found_only.summary.roles) == ["embedding"]
+
+
+def test_vectors_sources_and_folders_can_be_mixed(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "m", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    found = compare(folder, lnsim.load(folder), "input_layernorm", n_permutations=9)
+    assert list(found.summary.roles) == ["pre_attention"]
+    assert found.summary.verdict in ("identical", "undecided")
+    assert found.names == (str(folder), lnsim.load(folder).source)
+    both = compare(lnsim.load(folder), lnsim.load(folder), ["pre_mlp", "final"], n_permutations=9)
+    assert list(both.summary.roles) == ["pre_mlp", "final"]
+    assert "post_attention_layernorm" in both._repr_html_()
+
+
+def test_a_wrong_name_suggests_the_near_ones_and_a_second_error_is_a_note() -> None:
+    with pytest.raises(SourceError, match="all-minilm-l6-v2") as caught:
+        compare("all-minilm-l6-v", "sre-minilm-l")
+    assert "sre-minilm-l6" in caught.value.__notes__[0]
+
+
+def test_roles_that_vectors_lack_and_models_that_do_not_meet_are_errors() -> None:
+    with pytest.raises(RoleError, match="has no norms of role 'final'; it has pre_mlp"):
+        compare(drawn(0), drawn(1), "final")
+    with pytest.raises(ComparisonError, match="the hidden sizes are 64 and 32"):
+        compare(drawn(0), drawn(1, size=32))
+
+
+def test_a_layer_without_a_defined_r_is_left_out_of_the_figure() -> None:
+    scale = drawn(0)["pre_mlp"].scale.copy()
+    scale[1] = 1.0
+    rows = layer_bands(made(scale), drawn(1), ["pre_mlp"], 99, 0)
+    assert rows["layer"].tolist() == [0, 2, 3, 4]
+    with pytest.raises(ComparisonError, match="no common layer has a defined r"):
+        layer_bands(made(scale[1:2]), drawn(1), ["pre_mlp"], 99, 0)
+    found = compare(made(scale), drawn(1), n_permutations=9)
+    assert np.isnan(found.to_frame().loc["pre_mlp", "pearson_mean"])
+    assert "Not comparable" in found._repr_html_()
+
+
+def test_names_made_to_hurt_are_shown_as_text() -> None:
+    vectors = drawn(0)
+    object.__setattr__(vectors, "source", HOSTILE)
+    found = compare(vectors, drawn(1), n_permutations=9)
+    html = found._repr_html_()
+    ElementTree.fromstring(html)
+    assert "<script" not in html
+    assert "\x1b" not in html + repr(found)
+    assert "\u202e" not in html + repr(found)
+    assert "\x1b" not in found.plot().get_suptitle()
+
+
+def test_a_comparison_is_shown_without_pandas_and_matplotlib() -> None:
+    code = (
+        "import sys, lnsim; lnsim.compare('all-minilm-l6-v2', 'sre-minilm-l6', 'embedding', 9)._repr_html_();"
+        "print([name for name in ('pandas', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
