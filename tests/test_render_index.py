@@ -58,7 +58,7 @@ def test_headlines_make_the_top_with_their_trust(tmp_path: Path) -> None:
     html = index(tmp_path, StudyRun("small_models", "stored", {n: outcome(n) for n in reports}), reports)
     assert '<div class="lead"><dt>Found</dt><dd>Cosine cannot tell.</dd></div>' in html
     assert "<dt>Trust</dt><dd>Two.</dd>" in html
-    assert "Here of 1 checkpoint with real weights, 61 vectors together." in html
+    assert "61 vectors of 1 checkpoint with real weights." in html
 
 
 def test_without_headlines_the_findings_stand_with_their_questions(tmp_path: Path) -> None:
@@ -71,6 +71,44 @@ def test_the_marked_figure_stands_beside_the_answer(tmp_path: Path) -> None:
     run = StudyRun("small_models", "stored", {"01": outcome("01")})
     assert '<div class="answer">' in index(tmp_path, run, {"01": report(tmp_path, "01", headline_figure=True)})
     assert '<div class="answer">' not in index(tmp_path, run, {"01": report(tmp_path, "01")})
+
+
+def test_a_second_study_has_its_last_headline_before_the_first_study_has_its_second(tmp_path: Path) -> None:
+    first = {n: report(tmp_path / "a", n, headline=f"First {n}.") for n in ("03", "05", "07")}
+    second = {n: report(tmp_path / "b", n, study="zoo", headline=f"Second {n}.") for n in ("09", "11")}
+    runs = [
+        StudyRun("small_models", "stored", {n: outcome(n) for n in first}),
+        StudyRun("zoo", "stored", {n: outcome(n) for n in second}),
+    ]
+    sections = [
+        study_section(load_study(run.study), run, found) for run, found in zip(runs, (first, second), strict=True)
+    ]
+    html = write_index(sections, runs, tmp_path / "index.html").read_text("utf-8")
+    assert "<dt>Found</dt><dd>First 03.</dd><dd>Second 11.</dd><dd>First 05.</dd></div>" in html
+
+
+def test_of_trust_the_first_sentence_is_in_sight_and_the_others_are_folded(tmp_path: Path) -> None:
+    reports = {"01": report(tmp_path, "01", trust="Up to 0.5 it holds. One pair has p 0.01. That is all.")}
+    html = index(tmp_path, StudyRun("small_models", "stored", {"01": outcome("01")}), reports)
+    assert "<dd>Up to 0.5 it holds. <details" in html
+    assert "<summary>More, small_models 01</summary><p>One pair has p 0.01. That is all.</p></details></dd>" in html
+
+
+def test_a_study_leads_to_its_provenance_page_where_there_is_one(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"01": outcome("01")})
+    assert "provenance.html" not in index(tmp_path, run, {"01": report(tmp_path, "01")})
+    (tmp_path / "small_models").mkdir()
+    (tmp_path / "small_models" / "provenance.html").touch()
+    assert '<a href="small_models/provenance.html">' in index(tmp_path, run, {"01": report(tmp_path, "01")})
+
+
+def test_tables_on_the_index_lead_to_the_copies_of_their_csvs(tmp_path: Path) -> None:
+    linked = TABLE.replace("</b>", '</b> <a href="../data/tables/small_models/03_pairs.csv">03_pairs.csv</a>')
+    output = display({"text/html": linked}, {"lnsim": {"headline_table": True}})
+    cells = [markdown("# Question 03?"), code("x", output, answer(number="03"))]
+    read = read_report(write(tmp_path / "03_a.ipynb", *cells))
+    html = index(tmp_path, StudyRun("small_models", "stored", {"03": outcome("03")}), {"03": read})
+    assert '<a href="small_models/tables/03_pairs.csv">03_pairs.csv</a>' in html
 
 
 def with_pairs(folder: Path, source: str) -> Report:

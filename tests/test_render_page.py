@@ -129,10 +129,10 @@ def test_the_table_for_the_index_is_marked_and_has_all_its_rows_in_sight(
 ) -> None:
     frame = pd.DataFrame({"n": range(20)}, index=[f"row {place}" for place in range(20)])
     opened.table(frame, "rows", "Rows.", headline=True)
-    assert shown[-1][1] == {"lnsim": {"headline_table": True}}
+    assert shown[-1][1] == {"lnsim": {"csv": "01_rows.csv", "headline_table": True}}
     assert "scroll long" not in shown[-1][0]["text/html"]
     opened.table(frame, "rows", "Rows.")
-    assert shown[-1][1] == {}
+    assert shown[-1][1] == {"lnsim": {"csv": "01_rows.csv"}}
     assert "scroll long" in shown[-1][0]["text/html"]
 
 
@@ -156,7 +156,8 @@ def test_a_table_is_written_whole_even_where_a_part_is_shown(home: Path, opened:
     frame = pd.DataFrame({"role": ["a", "b"], "r": [0.123456789, 1.0]})
     opened.table(frame, "r", "Claim.", "Caption.", shown=frame.head(1))
     assert (home / "data/tables/small_models/01_r.csv").read_text() == "role,r\na,0.123456789\nb,1.0\n"
-    assert "<code>data/tables/small_models/01_r.csv</code>" in shown[-1][0]["text/html"]
+    link = '</b> Caption. In full: <a href="../data/tables/small_models/01_r.csv">01_r.csv</a></caption>'
+    assert link in shown[-1][0]["text/html"]
     assert "<td>1.000</td>" not in shown[-1][0]["text/html"]
 
 

@@ -106,7 +106,9 @@ def test_one_notebook_fails_and_the_others_still_make_their_reports(first: First
     reports = {path.stem for path in first.folder.glob("*.html")}
     assert reports == {"00_try", "01_try"}
     executed = {f"{number}_try.ipynb" for number in first.outcomes}
-    assert {path.name for path in first.folder.iterdir()} == {"00_try.html", "01_try.html", "run.json"} | executed
+    origins = {"provenance.html", "provenance_models.csv", "provenance_vectors.csv"}
+    others = {"00_try.html", "01_try.html", "run.json", *origins}
+    assert {path.name for path in first.folder.iterdir()} == others | executed
     index = (first.home / "reports" / "index.html").read_text("utf-8")
     assert "failed: ValueError in cell 3: no luck" in index
     assert "python run_all.py --study solar_glm --source hub" in index

@@ -112,6 +112,12 @@ def test_an_empty_table_is_refused() -> None:
         written(pd.DataFrame())
 
 
+def test_the_caption_ends_with_a_link_to_the_csv_that_names_the_file_alone() -> None:
+    html = written(pd.DataFrame({"a": [1.0]}, index=["x"]), csv="../data/01_a.csv")
+    assert ' A caption. In full: <a href="../data/01_a.csv">01_a.csv</a></caption>' in html
+    assert "In full" not in written(pd.DataFrame({"a": [1.0]}, index=["x"]))
+
+
 def long(n: int) -> pd.DataFrame:
     return pd.DataFrame({"r": np.arange(n) / 7, "word": "x"}, index=[f"row {place}" for place in range(n)])
 

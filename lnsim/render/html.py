@@ -19,6 +19,7 @@ from traitlets.config import Config
 
 from lnsim.errors import NotebookError
 from lnsim.render import markup
+from lnsim.render.csv_files import linked_from
 from lnsim.render.prose import clean_html, code_html, prose_html, slug
 from lnsim.render.saving import write_whole
 from lnsim.text import printable
@@ -110,6 +111,7 @@ def write_report(report: Report, path: Path, before: Turn | None = None, after: 
     contents = _mark_sections(report.notebook)
     resources = {"lnsim": _context(report, contents, before, after)}
     body, _ = _exporter().from_notebook_node(report.notebook, resources=resources)
+    body = linked_from(body, str(report.page["study"]))
     return write_whole(path, printable(body, keep="\n\t").encode("utf-8"))
 
 

@@ -12,7 +12,10 @@ from pathlib import Path
 import jinja2
 
 from lnsim.render import markup
+from lnsim.render.csv_files import linked_from
+from lnsim.render.first_screen import first_screen
 from lnsim.render.html import REPLICA_BANNER, TEMPLATES, Report, asset
+from lnsim.render.provenance import PAGE
 from lnsim.render.record import StudyRun
 from lnsim.render.saving import write_whole
 from lnsim.study.catalog import Study
@@ -20,7 +23,6 @@ from lnsim.text import printable
 
 __all__ = ["Entry", "StudySection", "study_section", "write_index"]
 
-_MOST_HEADLINES = 3
 _COMMAND = "python run_all.py"
 
 
@@ -74,7 +76,7 @@ class _Verdicts:
     def of(cls, report: Report) -> _Verdicts:
         study, number = str(report.page["study"]), str(report.page["number"])
         # Captions are named by their number on the report; here two tables could have the same.
-        return cls(study, number, report.verdicts.replace("cap-", f"verdicts-{study}-"))
+        return cls(study, number, _on_index(report, report.verdicts).replace("cap-", f"verdicts-{study}-"))
 
 
 def study_section(study: Study, run: StudyRun, reports: dict[str, Report]) -> StudySection:
@@ -104,17 +106,18 @@ def write_index(sections: Sequence[StudySection], runs: Sequence[StudyRun], path
     # A replica's pairs say nothing about real models, so neither its figure nor its table stands above the studies.
     real = [report for report in reports if report.page["source"] != "replica"]
     figure = next((report.headline for report in real if report.headline), "")
-    pairs = next((report.pairs for report in real if report.pairs), "")
+    pairs = next((_on_index(report, report.pairs) for report in real if report.pairs), "")
     verdicts = [_Verdicts.of(report) for report in real if report.verdicts]
     html = environment.get_template("index.html.j2").render(
         css=asset("report.css"),
         script=asset("theme.js") + asset("tables.js"),
         links=_links(sections, pairs, verdicts),
-        says=markup.says(_top(sections, reports), "Found"),
+        says=markup.says(first_screen(reports, [section.about for section in sections if section.command]), "Found"),
         figure=_leading_to(figure, "#pairs") if pairs else figure,
         pairs=pairs,
         verdicts=verdicts,
         studies=sections,
+        traced={section.name for section in sections if (path.parent / section.name / PAGE).is_file()},
         provenance=markup.provenance(_foot(sections, runs)),
     )
     return write_whole(path, (printable(html.strip(), keep="\n\t") + "\n").encode("utf-8"))
@@ -124,6 +127,12 @@ def _links(sections: Sequence[StudySection], pairs: str, verdicts: Sequence[_Ver
     studies = [(section.name, f"#{section.name}") for section in sections]
     tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(pairs)
     return [*tables, *studies, ("How to read", "#how")]
+
+
+def _on_index(report: Report, table: str) -> str:
+    """A report's table with the links that hold on the index."""
+    study = str(report.page["study"])
+    return linked_from(table, study, f"{study}/")
 
 
 def _leading_to(figure: str, place: str) -> str:
@@ -147,41 +156,6 @@ def _entry(run: StudyRun, number: str, report: Report | None) -> Entry:
         status=outcome.status,
         state=outcome.state,
     )
-
-
-def _top(sections: Sequence[StudySection], reports: Sequence[Report]) -> list[tuple[str, list[str]]]:
-    """The three statements at the top: what was compared, found, and how far to trust it."""
-    # A replica's numbers say nothing about real models, so they have no place in the answer.
-    real = [report for report in reports if report.page["source"] != "replica"]
-    # Where no notebook offers a headline, the latest ones stand for what was found.
-    led = [report for report in real if report.page.get("headline")] or real[::-1]
-    if any(section.command for section in sections):
-        led.sort(key=lambda report: not report.verdicts)  # the sentence on the two that were asked about comes first
-    led = led[:_MOST_HEADLINES]
-    # A headline may have two lines; the first of all is set in large type.
-    found = [line for report in led for line in _headline(report).split("\n")]
-    trust = [str(report.page["trust"]) for report in led]
-    return [
-        ("Compared", [*(section.about for section in sections if section.command), _compared(real)]),
-        ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
-        ("Trust", trust or ["Each report names its control and its weakest point."]),
-    ]
-
-
-def _headline(report: Report) -> str:
-    return str(report.page.get("headline") or f"{report.title} {report.page['finding']}")
-
-
-def _compared(reports: Sequence[Report]) -> str:
-    models: dict[str, int] = {}
-    for report in reports:
-        for record in report.page["models"].values():
-            models[record["source"]] = max(models.get(record["source"], 0), int(record["n_vectors"]))
-    start = "γ, the weights of the normalisation layers: a few kilobytes of each checkpoint."
-    if not models:
-        return start
-    checkpoints = "checkpoint" if len(models) == 1 else "checkpoints"
-    return f"{start} Here of {len(models)} {checkpoints} with real weights, {sum(models.values()):,} vectors together."
 
 
 def _foot(sections: Sequence[StudySection], runs: Sequence[StudyRun]) -> list[tuple[str, str]]:

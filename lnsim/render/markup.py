@@ -51,14 +51,30 @@ def badge(source: str) -> str:
     return f'<span class="badge {kind}">{words}</span>'
 
 
-def says(rows: Iterable[tuple[str, Sequence[str]]], lead: str) -> str:
-    """The labelled statements at the top of a page; `lead` is the label of the one in large type."""
+def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead: str) -> str:
+    """The labelled statements at the top of a page.
+
+    Args:
+        rows: label and its statements; one of three parts is what is in sight, what is folded, and the words to unfold.
+        lead: the label of the one in large type.
+    """
     groups = []
     for label, texts in rows:
         kind = ' class="lead"' if label == lead else ""
-        statements = "".join(f"<dd>{inline(text)}</dd>" for text in texts)
+        statements = "".join(f"<dd>{_statement(text)}</dd>" for text in texts)
         groups.append(f"<div{kind}><dt>{escape(label)}</dt>{statements}</div>")
     return f'<dl class="says">\n{"".join(group + chr(10) for group in groups)}</dl>'
+
+
+def _statement(text: str | tuple[str, str, str]) -> str:
+    if isinstance(text, str):
+        return inline(text)
+    seen, folded, words = text
+    return (
+        f'{inline(seen)} <details class="more"><summary>{escape(words)}</summary><p>{inline(folded)}</p></details>'
+        if folded
+        else inline(seen)
+    )
 
 
 def image(svg: bytes, alt: str) -> str:

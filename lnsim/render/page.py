@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
 from lnsim.render import markup, origins
+from lnsim.render.csv_files import CSV_MARK, csv_place
 from lnsim.render.parameters import settings
 from lnsim.render.saving import figure_bytes, save_animation, save_figure, save_table
 from lnsim.render.table import table as table_markup
@@ -93,7 +94,7 @@ class Page:
             key, reason = next(iter(found.missing.items()))
             raise StudyError(
                 f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no vectors. {reason} "
-                f"To read them: {fetch_command(self.study.name)}"
+                f"To have them: {fetch_command(self.study)}"
             )
         self.kind = found.kind
         self._used.update(found.vectors)
@@ -127,7 +128,7 @@ class Page:
             key, reason = next(iter(found.missing.items()))
             raise StudyError(
                 f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no projection matrices. "
-                f"{reason} To read them: {fetch_command(self.study.name)} --only {self.number}"
+                f"{reason} To have them: {fetch_command(self.study)}"
             )
         self.kind = found.kind
         self._weights.update(found.opened)
@@ -256,8 +257,6 @@ class Page:
         """
         signed = self._signed(frame) if of_vectors else frame.assign(source=_NO_VECTORS)
         path = save_table(signed, self._folder("data/tables"), f"{self.number}_{name}")
-        if shown is not None:
-            caption = f"{caption} In full: `data/tables/{self.study.name}/{path.name}`".strip()
         number = self._count("table", name)
         label = self._marked(f"Table {number}.") if of_vectors else f"Table {number}."
         whole = frame if shown is None else shown
@@ -274,10 +273,11 @@ class Page:
             headline or verdicts,
             kinds,
             verdicts,
+            csv_place(self.study.name, path.name),
         )
         marks = {"headline_table": headline, "verdicts": verdicts}
-        marked = {name: True for name, is_so in marks.items() if is_so}
-        _show({"text/html": html}, {"lnsim": marked} if marked else {})
+        marked: dict[str, Any] = {name: True for name, is_so in marks.items() if is_so}
+        _show({"text/html": html}, {"lnsim": {CSV_MARK: path.name, **marked}})
 
     def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
         """What the notebook shows and what it does not show, side by side."""

@@ -52,7 +52,7 @@ _SHAPES = {
 _NUMBERS = re.compile(r"-?[\d.]+( -?[\d.]+)*")
 _STYLE = re.compile(r"<style\b.*?</style>", re.DOTALL | re.IGNORECASE)
 _PICTURE = re.compile(r"data:image/(svg\+xml|png|gif|jpeg);base64,[A-Za-z0-9+/=]+")
-_LINK = re.compile(r"(https?://|[\w./-]*#|[\w./-]+\.html)", re.IGNORECASE)
+_LINK = re.compile(r"(https?://|[\w./-]*#|[\w./-]+\.(html|csv))", re.IGNORECASE)
 
 
 def prose_html(source: str) -> str:

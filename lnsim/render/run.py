@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError, StudyError
 from lnsim.render.bytecode import shared_bytecode
+from lnsim.render.csv_files import keep_csvs
 from lnsim.render.execution import execute
 from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
 from lnsim.render.record import Outcome, StudyRun, load_run, save_run
@@ -54,9 +55,9 @@ def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: boo
     study = load_study(name)
     found = study_vectors(study, source)
     if not found.vectors:
-        reason = f"no vectors of its {len(study.models)} models are stored here. To read them from the Hub:"
+        reason = f"no vectors of its {len(study.models)} models are stored here. To have them:"
         if asked:
-            raise StudyError(f"Study '{name}': {reason} {fetch_command(name)}")
+            raise StudyError(f"Study '{name}': {reason} {fetch_command(study)}")
         return Plan(study, source, (), {"all": reason})
     runs = tuple(notebook for notebook in notebooks if notebook.number in study.experiments)
     skipped = [notebook.number for notebook in notebooks if notebook.number not in study.experiments]
@@ -95,6 +96,7 @@ def run_plans(
         parameters = {"study": plan.study.name, "source": plan.source, **own}
         target = reports / plan.study.name / f"{notebook.path.stem}.ipynb"
         outcome = execute(notebook, target, parameters, root, timeout)
+        keep_csvs(target, plan.study.name)
         each(plan.study.name, outcome)
         return outcome
 
@@ -119,6 +121,7 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
     for run in runs:
         checked, pages[run.study] = _write_reports(run, reports / run.study)
         save_run(reports / run.study / "run.json", checked)
+        _write_provenance(checked, reports / run.study)
         settled.append(checked)
     everything = [_known_run(name, settled, reports) for name in list_studies()]
     shown = [run for run in everything if run is not None]
@@ -144,7 +147,7 @@ def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any],
         source=plan.source,
         outcomes=merged,
         not_run=not_run,
-        command=fetch_command(plan.study.name) if "all" in not_run else "",
+        command=fetch_command(plan.study) if "all" in not_run else "",
         settings=dict(settings),
     )
 
@@ -191,6 +194,16 @@ def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Rep
         if outcome.status == "failed":
             (folder / f"{outcome.file}.html").unlink(missing_ok=True)
     return replace(run, outcomes=outcomes), found
+
+
+def _write_provenance(run: StudyRun, folder: Path) -> None:
+    """The page on every vector of the study, wherever one of its notebooks could run."""
+    from lnsim.render.provenance import write_provenance
+
+    study = load_study(run.study)
+    found = study_vectors(study, run.source)
+    if found.vectors and run.outcomes:
+        write_provenance(study, found, folder)
 
 
 def _facts(run: StudyRun, reports: Mapping[str, Report]) -> dict[str, Any]:

@@ -76,6 +76,7 @@ def table(
     whole: bool = False,
     kinds: str = "group",
     cards: bool = False,
+    csv: str = "",
 ) -> str:
     """A DataFrame as a table in its scroll box.
 
@@ -91,6 +92,7 @@ def table(
         whole: True to show all rows of a long table at once.
         kinds: column by whose values readers may filter; that of pairs, ``group``, counts only where it holds groups.
         cards: True where a narrow window shows each row as a card, its cells below one another.
+        csv: where its CSV lies, seen from the page; the caption ends with a link to it.
     """
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
@@ -103,7 +105,9 @@ def table(
     )
     cells = cells.rename(columns=dict(labels))
     shown = cells.T if transpose else cells
-    words = f"<b>{inline(f'{label} {claim}')}</b> {inline(caption)}"
+    words = " ".join(
+        part for part in (f"<b>{inline(f'{label} {claim}')}</b>", inline(caption), csv and _csv_link(csv)) if part
+    )
     sorts = len(shown) >= _SORTED_FROM and not transpose
     body = _body(shown, gap_before, groups, sorts, cards)
     box = "scroll long" if len(shown) > LONG and not whole else "scroll"
@@ -113,6 +117,10 @@ def table(
         f'<table class="{kind}"><caption id="{escape(caption_id)}">{words}</caption>\n'
         f"<thead>{_head(shown)}</thead>\n<tbody>\n{body}</tbody></table></div>"
     )
+
+
+def _csv_link(place: str) -> str:
+    return f'In full: <a href="{escape(place)}">{escape(place.rpartition("/")[2])}</a>'
 
 
 def _named_rows(frame: pd.DataFrame, transpose: bool) -> pd.DataFrame:

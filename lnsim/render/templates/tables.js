@@ -1,7 +1,7 @@
 // Tables that sort and filter. Without script a table is complete, in its own order, and has none of these controls.
 (function () {
   const LONG = 14, VERY_LONG = 100; // a very long table is filtered by words too
-  const name = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const name = (text) => text.replace(/^[a-z]/, (letter) => letter.toUpperCase()); // a label that begins with γ keeps it
   const make = (tag, set) => Object.assign(document.createElement(tag), set);
 
   const compare = (column) => (x, y) => {
