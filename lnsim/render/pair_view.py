@@ -149,9 +149,9 @@ def compare(
     """
     wanted = None if roles is None else (roles,) if isinstance(roles, str) else tuple(roles)
     read = _read([one for one in (a, b) if not isinstance(one, NormVectors)], wanted)
-    vectors = [_narrowed(one, wanted) if isinstance(one, NormVectors) else next(read) for one in (a, b)]
-    names = tuple(one.source if isinstance(one, NormVectors) else str(one) for one in (a, b))
-    return Comparison((names[0], names[1]), *vectors, summarise_pair(*vectors, n_permutations, seed))
+    first, second = (_narrowed(one, wanted) if isinstance(one, NormVectors) else next(read) for one in (a, b))
+    names = [one.source if isinstance(one, NormVectors) else str(one) for one in (a, b)]
+    return Comparison((names[0], names[1]), first, second, summarise_pair(first, second, n_permutations, seed))
 
 
 def _read(sources: Sequence[str | Path], roles: tuple[str, ...] | None) -> Iterator[NormVectors]:

@@ -1,0 +1,313 @@
+"""This program works in JupyterLab as a person would, in headless Chromium, and says what is wrong.
+
+    python tests/browser/check_jupyterlab.py [00 13 | all] [--chromium PATH] [--shots DIR] [--patience SECONDS]
+
+It starts JupyterLab on this machine with a home of its own, opens each notebook, chooses Run > Run All Cells, waits
+until the kernel is idle and looks at the outputs: a figure must be painted, and no cell may show an error or stay
+without a number. Then it opens an empty notebook, loads a stored model, completes a role and a layer with Tab and
+compares two models. The notebooks are copies and the tables are written beside them, so nothing in the clone changes.
+Exit code 0: nothing found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copytree
+from urllib.error import URLError
+from urllib.parse import urlparse
+from urllib.request import urlopen
+
+from check_reports import FLAGS
+from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Error as BrowserError
+
+ROOT = Path(__file__).resolve().parents[2]
+EMPTY = {
+    "cells": [{"cell_type": "code", "id": "a", "metadata": {}, "source": [], "outputs": [], "execution_count": None}],
+    "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    # A kernel's completions are dropped after a second, which is too short on a machine with other work.
+    "@jupyterlab/completer-extension/manager": {"providerTimeout": 60_000},
+    # Cells out of sight would otherwise not be in the page, and their outputs could not be looked at.
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+}
+OPTIONS = [
+    "--no-browser", "--allow-root", "--ip=127.0.0.1", "--ServerApp.port_retries=0",
+    "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+]  # fmt: skip
+IDLE = "() => /\\| Idle/.test(document.querySelector('#jp-main-statusbar')?.innerText ?? '')"
+FACTS = """() => {
+  const outputs = [...document.querySelectorAll('.jp-Notebook .jp-OutputArea-output')];
+  const numbers = [...document.querySelectorAll('.jp-Notebook .jp-CodeCell')]
+    .map(cell => cell.querySelector('.jp-InputPrompt').textContent.trim());
+  const wrong = /error|stderr/;
+  const errors = outputs.filter(o => wrong.test(o.dataset.mimeType ?? ''));
+  const images = outputs.flatMap(o => [...o.querySelectorAll('img')]);
+  return {
+    numbers, errors: errors.map(e => e.innerText.slice(0, 300)),
+    images: images.length, blank: images.filter(i => !(i.complete && i.naturalWidth > 0)).length,
+  };
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A JupyterLab that runs, and how it is looked at."""
+
+    url: str
+    token: str
+    browser: Browser
+    patience: float
+    shots: Path | None
+
+    @contextmanager
+    def opened(self, path: str, found: list[str]) -> Iterator[Page]:
+        """A notebook in a window of its own, its kernel ready; script errors and requests that leave are findings."""
+        context = self.browser.new_context(viewport={"width": 1280, "height": 1000})
+        page = context.new_page()
+        page.set_default_timeout(self.patience * 1000)
+        watch(page, self.url, found)
+        page.goto(f"{self.url}/lab/tree/{path}?reset&token={self.token}")
+        page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+        page.wait_for_function(IDLE)
+        try:
+            yield page
+        finally:
+            if self.shots is not None:
+                self.shots.mkdir(parents=True, exist_ok=True)
+                page.screenshot(path=self.shots / f"jupyterlab-{Path(path).stem}.png")
+            context.close()
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run the checks; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Work in JupyterLab with Chromium and check what is shown.")
+    parser.add_argument("numbers", nargs="*", help="numbers of notebooks, or all (00 13)", default=["00", "13"])
+    parser.add_argument("--chromium", default="/usr/bin/chromium", help="the browser (/usr/bin/chromium)")
+    parser.add_argument("--shots", type=Path, help="write a screenshot of every window into this folder")
+    parser.add_argument("--patience", type=float, default=120.0, help="seconds that one step may take (120)")
+    options = parser.parse_args(words)
+    names = [p.name for p in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    names = [name for name in names if "all" in options.numbers or name[:2] in options.numbers]
+    if not names:
+        print(f"No notebook has a number of {', '.join(options.numbers)}.")
+        return 1
+    before = stored()
+    found: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        home = make_home(Path(folder))
+        with server(home) as (url, token):
+            browser = playwright.chromium.launch(executable_path=options.chromium, args=FLAGS)
+            lab = Lab(url, token, browser, options.patience, options.shots)
+            for name in names:
+                found += told(name, check_notebook(lab, f"notebooks/{name}"))
+            found += told("an empty notebook", check_by_hand(lab, "empty.ipynb"))
+            browser.close()
+    if stored() != before:
+        found.append("a notebook of the clone has changed")
+    print("\n".join([*found, f"{len(names)} notebooks and an empty one: {len(found) or 'no'} findings."]))
+    return 1 if found else 0
+
+
+def told(name: str, findings: Iterator[str]) -> Iterator[str]:
+    """The findings with the notebook's name and the seconds it took; a step that never ends is one of them."""
+    started = time.monotonic()
+    try:
+        yield from (f"{name}: {finding}" for finding in findings)
+    except BrowserError as error:
+        yield f"{name}: {str(error).splitlines()[0]}"
+    print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
+
+
+def stored() -> dict[str, bytes]:
+    """The notebooks of the clone as they lie there."""
+    return {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
+
+
+def make_home(folder: Path) -> Path:
+    """A project folder with copies of the notebooks, the clone's data, and tables of its own."""
+    home = folder / "home"
+    copytree(ROOT / "notebooks", home / "notebooks")
+    (home / "data").mkdir()
+    for path in (ROOT / "data").iterdir():
+        if path.name != "tables":
+            (home / "data" / path.name).symlink_to(path)
+    (home / "empty.ipynb").write_text(json.dumps(EMPTY))
+    for name, values in SETTINGS.items():
+        path = folder / "settings" / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+    return home
+
+
+@contextmanager
+def server(home: Path) -> Iterator[tuple[str, str]]:
+    """JupyterLab on a free port, with nobody's settings; its address and token."""
+    folder, token = home.parent, secrets.token_hex(16)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    own = {"HOME": "user", "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "share", "JUPYTER_RUNTIME_DIR": "run",
+           "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "workspaces", "IPYTHONDIR": "ipython",
+           "LNSIM_HOME": "home"}  # fmt: skip
+    for name in own.values():
+        (folder / name).mkdir(exist_ok=True)
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {name: str(folder / place) for name, place in own.items()}
+    environment |= {"PYTHONPATH": path, "JUPYTER_TOKEN": token}
+    command = [sys.executable, "-m", "jupyterlab", *OPTIONS, f"--port={port}", f"--ServerApp.root_dir={home}"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log, start_new_session=True)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(url, token, process, folder / "log")
+        yield url, token
+    finally:
+        process.send_signal(signal.SIGTERM)  # it shuts its kernels down
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait_for(url: str, token: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server answers; SystemExit with its last words when it ends before."""
+    for _ in range(600):
+        try:
+            with urlopen(f"{url}/api/status?token={token}", timeout=5):
+                return
+        except (URLError, OSError):
+            if process.poll() is not None:
+                break
+            time.sleep(0.2)
+    raise SystemExit(f"JupyterLab does not answer: {log.read_text('utf-8', 'replace')[-2000:]}")
+
+
+def watch(page: Page, url: str, noted: list[str]) -> None:
+    """Note every script error, and every request to another machine, which is not let out."""
+
+    def route(request_route) -> None:  # type: ignore[no-untyped-def]
+        asked = request_route.request.url
+        if urlparse(asked).scheme in ("data", "blob") or asked.startswith(url):
+            request_route.continue_()
+        else:
+            noted.append(f"asked for {asked[:120]}")
+            request_route.abort()
+
+    page.route("**/*", route)
+    page.on("pageerror", lambda error: noted.append(f"script error: {str(error)[:200]}"))
+
+
+def check_notebook(lab: Lab, path: str) -> Iterator[str]:
+    """Run all cells of a notebook as it is, and look at what it shows."""
+    found: list[str] = []
+    with lab.opened(path, found) as page:
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        n_cells = page.locator(".jp-Notebook .jp-CodeCell").count()
+        page.wait_for_function(
+            """() => document.querySelector('.jp-Notebook .jp-OutputArea-output[data-mime-type*="error"]') ||
+            [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
+              .every(p => /\\[\\d+\\]/.test(p.textContent))"""
+        )
+        page.wait_for_function(IDLE)
+        facts = page.evaluate(FACTS)
+    yield from found
+    yield from judge(facts)
+    if facts["numbers"] != [f"[{number}]:" for number in range(1, n_cells + 1)]:
+        yield f"its {n_cells} cells have the numbers {' '.join(facts['numbers'])}"
+    if not facts["images"]:
+        yield "it shows no figure"
+
+
+def judge(facts: dict[str, list[str] | int]) -> Iterator[str]:
+    """Errors, and pictures that are not painted."""
+    for text in facts["errors"]:  # type: ignore[union-attr]
+        yield f"a cell shows an error: {text!r}"
+    if facts["blank"]:
+        yield f"{facts['blank']} of {facts['images']} pictures are not painted"
+
+
+def check_by_hand(lab: Lab, path: str) -> Iterator[str]:
+    """Type into an empty notebook: a model as a table, a role and a layer by Tab, a comparison with its figure."""
+    found: list[str] = []
+    with lab.opened(path, found) as page:
+        run_cell(page, 'import lnsim\nvectors = lnsim.load("all-minilm-l6-v2")\nvectors')
+        table = page.locator(".jp-Notebook .jp-OutputArea-output table").first
+        table.wait_for()
+        said = table.inner_text()
+        if "post_attention" not in said or table.locator("svg polyline").count() != 2:
+            found.append(f"vectors show {said[:200]!r}, {table.locator('svg').count()} curves")
+        if "post_mlp" not in completed(page, 'vectors["post_m', "post_mlp"):
+            found.append("Tab does not complete a role")
+        run_cell(page, 'role = vectors["post_mlp"]\nrole')
+        if "[5" not in completed(page, "role[", "5").replace(" ", ""):
+            found.append("Tab does not offer a layer's number")
+        run_cell(page, 'pair = lnsim.compare(vectors, "sre-minilm-l6", n_permutations=99)\npair')
+        run_cell(page, "pair.plot()")
+        page.locator(".jp-Notebook .jp-OutputArea-output img").first.wait_for()
+        page.wait_for_function(IDLE)
+        facts = page.evaluate(FACTS)
+        if facts["images"] != 1:
+            found.append(f"a comparison draws {facts['images']} figures, expected one")
+        if "Verdict: Shared-origin signal" not in page.locator(".jp-Notebook").inner_text():
+            found.append("a comparison shows no verdict")
+    yield from found
+    yield from judge(facts)
+
+
+def run_cell(page: Page, text: str) -> None:
+    """Replace the text of the last cell and run it, which adds an empty one."""
+    write(page, text)
+    cells = page.locator(".jp-Notebook .jp-CodeCell")
+    n = cells.count()
+    page.keyboard.press("Shift+Enter")
+    cells.nth(n).wait_for()
+    page.wait_for_function(
+        "n => /\\[\\d+\\]/.test(document.querySelectorAll('.jp-Notebook .jp-InputPrompt')[n].textContent)", arg=n - 1
+    )
+
+
+def write(page: Page, text: str) -> None:
+    """Put a text into the last cell instead of what stands there."""
+    page.locator(".jp-Notebook .jp-CodeCell").last.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    page.keyboard.insert_text(text)
+
+
+def completed(page: Page, text: str, wanted: str) -> str:
+    """The text of the last cell after Tab; where several completions are offered, the one wanted is chosen."""
+    write(page, text)
+    page.keyboard.press("Tab")
+    editor, offered = page.locator(".jp-Notebook .jp-CodeCell .cm-content").last, page.locator(".jp-Completer-item")
+    page.wait_for_function(
+        """text => document.querySelector('.jp-Completer-item') ||
+        [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .cm-content')].at(-1).innerText !== text""",
+        arg=text,
+    )
+    if offered.count():
+        offered.filter(has_text=wanted).first.click()
+    return editor.inner_text()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
