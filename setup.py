@@ -30,11 +30,9 @@ class BuildWithData(build_py):
     """The usual step, then the copies, below ``lnsim/bundled``."""
 
     def run(self) -> None:
-        """Build from nothing, so that no file of an earlier build is packed."""
-        if self.editable_mode:
-            super().run()
-            return
-        shutil.rmtree(Path(self.build_lib) / "lnsim", ignore_errors=True)
+        """Build from nothing, so that no file of an earlier build is packed; in a clone, nothing is copied."""
+        if not self.editable_mode:
+            shutil.rmtree(Path(self.build_lib) / "lnsim", ignore_errors=True)
         super().run()
         for source, target in self._copies():
             self.mkpath(str(target.parent))
@@ -45,6 +43,8 @@ class BuildWithData(build_py):
         return [*super().get_outputs(include_bytecode), *(str(target) for _, target in self._copies())]
 
     def _copies(self) -> list[tuple[Path, Path]]:
+        if self.editable_mode:
+            return []
         sources = sorted(path for pattern in BUNDLED for path in ROOT.glob(pattern) if path.is_file())
         bundle = Path(self.build_lib) / "lnsim" / "bundled"
         return [(source, bundle / source.relative_to(ROOT)) for source in sources]
