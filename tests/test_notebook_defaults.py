@@ -1,0 +1,42 @@
+"""Each notebook opens by itself: its own parameters name a study that ships, has this experiment and has vectors here.
+
+With these defaults `run_all.py` runs every notebook from its first cell to its last, and so does
+`browser/check_jupyterlab.py` in JupyterLab.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lnsim.render.page import Page
+from lnsim.study.catalog import list_studies, load_study
+from lnsim.study.vectors import study_vectors
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def defaults(path: Path) -> dict[str, Any]:
+    """The values of a notebook's parameters as they stand in its cell."""
+    cells = json.loads(path.read_text())["cells"]
+    (cell,) = (cell for cell in cells if "parameters" in cell["metadata"].get("tags", []))
+    assigned = ast.parse("".join(cell["source"])).body
+    return {ast.unparse(one.targets[0]): ast.literal_eval(one.value) for one in assigned if isinstance(one, ast.Assign)}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_opens_with_its_own_parameters(path: Path) -> None:
+    given = defaults(path)
+    study, source = given.pop("study"), given.pop("source")
+    assert study in list_studies()
+    assert source == "auto"
+    # So the values are those of the study's file, which are what run_all.py runs with.
+    assert not [name for name, value in given.items() if value]
+    page = Page.open(path.stem[:2], study, source, **given)
+    models = page.settings.models if "models" in given else []
+    assert not models or study_vectors(load_study(study), source, models[:1]).vectors
