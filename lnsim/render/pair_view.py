@@ -16,6 +16,7 @@ from lnsim.errors import LnsimError
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.pair_summary import PairSummary, summarise_pair
 from lnsim.near_names import with_near_names
+from lnsim.render.markup import typographic
 from lnsim.render.strip import SCALE
 from lnsim.render.summary_words import LLAMA_SPELLING, ROWS, pair_sentence, reading, remarks, shown
 from lnsim.reprs.pieces import Picture, card, sparkline, table
@@ -113,14 +114,14 @@ class Comparison:
     def _measures(self) -> str:
         roles = self.summary.roles
         rows: list[list[object]] = [
-            [words.replace("  ", _INDENT), *(shown(one, name, form) for one in roles.values())]
+            [words.replace("  ", _INDENT), *(_cell(shown(one, name, form)) for one in roles.values())]
             for words, name, form in ROWS
         ]
         spellings = [LLAMA_SPELLING.get(role, "") for role in roles]
         if any(spellings):
             rows.insert(0, ["as Llama names it", *spellings])
         rows.append(
-            [f"r by layer, {SCALE[0]:g} to {SCALE[1]:g}", *(_curve(self.a[role], self.b[role]) for role in roles)]
+            [_cell(f"r by layer, {SCALE[0]:g} to {SCALE[1]:g}"), *(_curve(self.a[role], self.b[role]) for role in roles)]
         )
         return table(("measure", *roles), rows)
 
@@ -175,6 +176,11 @@ def _narrowed(vectors: NormVectors, roles: tuple[str, ...] | None) -> NormVector
         return vectors
     chosen = [vectors[role] for role in roles]
     return replace(vectors, roles={one.role: one for one in chosen})
+
+
+def _cell(text: str) -> str:
+    """With a real minus sign; a dash by itself stands for what is not defined."""
+    return text if text == "-" else typographic(text)
 
 
 def _curve(a: RoleVectors, b: RoleVectors) -> Picture:
