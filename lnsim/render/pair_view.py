@@ -120,9 +120,8 @@ class Comparison:
         spellings = [LLAMA_SPELLING.get(role, "") for role in roles]
         if any(spellings):
             rows.insert(0, ["as Llama names it", *spellings])
-        rows.append(
-            [_cell(f"r by layer, {SCALE[0]:g} to {SCALE[1]:g}"), *(_curve(self.a[role], self.b[role]) for role in roles)]
-        )
+        curves = (_curve(self.a[role], self.b[role]) for role in roles)
+        rows.append([_cell(f"r by layer, {SCALE[0]:g} to {SCALE[1]:g}"), *curves])
         return table(("measure", *roles), rows)
 
 
