@@ -33,6 +33,19 @@ def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp
     assert "".join(printed) == f"b 3 {tmp_path}\n"
 
 
+def test_papermill_is_given_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps one working folder for all threads, so that one from an earlier run may still be in force."""
+    small(tmp_path, "1")
+    given: list[str] = []
+    monkeypatch.setattr(
+        "papermill.execute_notebook", lambda source, target, *rest, **how: given.extend([source, target])
+    )
+    monkeypatch.chdir(tmp_path)
+    notebook = Notebook("01", Path("01_try.ipynb"), "Does it run?")
+    assert execute(notebook, Path("reports", "01_try.ipynb"), {}, tmp_path, timeout=60).status == "done"
+    assert given == [str(tmp_path / "01_try.ipynb"), str(tmp_path / "reports" / ".01_try.ipynb.part.ipynb")]
+
+
 def test_a_failing_cell_is_told_with_its_number_and_first_line(tmp_path: Path) -> None:
     notebook = small(tmp_path, "1", "raise ValueError('first\\nsecond')")
     outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)

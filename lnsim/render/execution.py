@@ -110,9 +110,10 @@ def _papermill(
     from papermill import execute_notebook
     from traitlets.config import Config
 
+    # papermill keeps one working folder for all threads, and may write relative to that of an earlier run.
     execute_notebook(
-        str(notebook.path),
-        str(part),
+        str(notebook.path.absolute()),
+        str(part.absolute()),
         dict(parameters),
         kernel_name="python3",
         progress_bar=False,
