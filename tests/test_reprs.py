@@ -199,8 +199,16 @@ def test_numbers_have_a_real_minus(value: float, text: str) -> None:
     assert rounded(value) == text
 
 
+def test_a_checkpoint_of_very_many_roles_is_shown_in_part() -> None:
+    one = drawn(0)["pre_mlp"]
+    vectors = NormVectors("a", None, "llama", "rmsnorm", 64, {f"other/{i}": one for i in range(1_000)})
+    assert vectors._repr_html_().count("<tr>") == 41
+    assert "and 960 further roles" in seen(vectors).text
+    assert len(repr(vectors)) < 400
+
+
 def test_long_texts_are_cut_and_long_lists_counted() -> None:
-    assert len(plain("x" * 10_000)) == 200
+    assert len(plain("x" * 10_000)) == len(plain("\0" * 10_000)) == 200
     assert layer_list(range(3)) == "0, 1, 2"
 
 

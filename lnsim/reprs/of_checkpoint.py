@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["checkpoint", "header", "inspection"]
 
 _MOST_ROWS = 12
+_MOST_ROLES = 40
 
 
 def header(found: Header) -> str:
@@ -72,10 +73,11 @@ def inspection(found: Inspection) -> str:
     ]
     rows = [
         (role, one.n_layers, one.hidden_size, one.dtype, one.norm_type, "yes" if one.bias else "no", one.example)
-        for role, one in found.roles.items()
+        for role, one in list(found.roles.items())[:_MOST_ROLES]
     ]
     columns = ("role", "norms", "channels", "stored as", "norm", "β", "first tensor")
-    notes = [f"missing: {role} in layers {layer_list(layers)}" for role, layers in found.missing_layers.items()]
+    notes = [f"and {len(found.roles) - _MOST_ROLES:,} further roles"] if len(found.roles) > _MOST_ROLES else []
+    notes += [f"missing: {role} in layers {layer_list(layers)}" for role, layers in found.missing_layers.items()]
     notes += [f"note: {note}" for note in found.notes]
     notes += [f"no roles: {found.problem}"] if found.problem else []
     return card("Inspection", found.where, facts, [table(columns, rows)] if rows else [], notes)

@@ -41,7 +41,7 @@ def plain(text: object, longest: int = _LONGEST) -> str:
     >>> plain("<b>")
     '&lt;b&gt;'
     """
-    shown = printable(str(text))
+    shown = printable(str(text)[: longest + 1])
     return escape(shown if len(shown) <= longest else f"{shown[: longest - 1]}…")
 
 
