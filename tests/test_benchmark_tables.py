@@ -40,7 +40,7 @@ def test_the_normal_distribution_takes_every_channel_of_every_level_for_a_witnes
 
 def test_a_contest_of_unequal_lengths_is_refused() -> None:
     with pytest.raises(ComparisonError, match="36 pairs, 35 scores"):
-        Contest(TRUTH, FOUND.scores.iloc[1:], FOUND.pvalues, 199)
+        Contest(TRUTH, FOUND.scores.iloc[1:], FOUND.pvalues, 199, FOUND.biased)
 
 
 def test_the_area_table_names_every_method_both_sets_of_pairs_and_both_sets_of_strangers() -> None:

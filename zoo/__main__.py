@@ -10,8 +10,10 @@ A run that was stopped goes on where it was: a model that is finished is not mad
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import multiprocessing
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -20,7 +22,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from zoo.make import finished, make_model
+from lnsim.errors import LnsimError
 from zoo.plan import full_zoo, in_order, quick_zoo
 from zoo.recipes import KINDS, Recipe
 from zoo.texts import SOURCES, fetch_texts
@@ -56,11 +58,26 @@ def main(words: list[str] | None = None) -> int:
         for recipe in recipes:
             print(f"{recipe.name:32} {recipe.steps:4} steps on {recipe.text:6} {KINDS[recipe.kind]}")
         return 0
+    if missing := [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]:
+        print(f"zoo: training needs {' and '.join(missing)}: pip install -e '.[zoo]'", file=sys.stderr)
+        return 1
+    try:
+        records = trained(recipes, options)
+    except (ArithmeticError, OSError, ValueError, LnsimError, subprocess.CalledProcessError) as error:
+        print(f"zoo: {error}", file=sys.stderr)
+        return 1
+    used = sum(record["processor_seconds"] for record in records.values())
+    print(json.dumps({"models": len(records), "processor_seconds": round(used), "out": options.out.name}))
+    return 0
+
+
+def trained(recipes: tuple[Recipe, ...], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Fetch the texts, make the models, and say of each what came out; returns the records by name."""
     texts = options.work.parent / "texts"
     fetch_texts(texts)
     work = options.work / ("quick" if options.quick else "full")
+    records = {}
     with tqdm(total=sum(recipe.steps + 1 for recipe in recipes), unit="step", disable=None) as bar:
-        records = {}
         for recipe, record in made(recipes, work, texts, options.out, options.jobs):
             records[recipe.name] = record
             bar.update(recipe.steps + 1)
@@ -69,15 +86,15 @@ def main(words: list[str] | None = None) -> int:
                 f"{record['processor_seconds']:.0f} s of processor time",
                 file=sys.stderr,
             )
-    used = sum(record["processor_seconds"] for record in records.values())
-    print(json.dumps({"models": len(records), "processor_seconds": round(used), "out": options.out.name}))
-    return 0
+    return records
 
 
 def made(
     recipes: tuple[Recipe, ...], work: Path, texts: Path, out: Path, jobs: int
 ) -> Iterator[tuple[Recipe, dict[str, Any]]]:
     """Make the models, several at a time, each as soon as its parents are there; yields each with its record."""
+    from zoo.make import finished, make_model  # here, so that --list needs no torch
+
     prints: dict[str, str] = {}
     for recipe in recipes:
         prints[recipe.name] = recipe.fingerprint(prints, {name: source.sha256 for name, source in SOURCES.items()})

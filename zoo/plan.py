@@ -91,7 +91,7 @@ def _children(base: Recipe) -> list[Recipe]:
     made = ("permuted", "rescaled", "folded", "rounded")
     children += [_child(base, kind, len(trained) + place, 0, 0.0) for place, kind in enumerate(made)]
     merged = _child(base, "merged", len(trained) + len(made), 0, 0.0)
-    return [*children, replace(merged, parents=(f"{base.name}-heavy", f"{base.name}-other-text"))]
+    return [*children, replace(merged, parents=(f"{base.name}-heavy", f"{base.name}-high-rate"))]
 
 
 def _child(base: Recipe, kind: str, place: int, steps: int, rate: float) -> Recipe:

@@ -104,7 +104,7 @@ def _tail(recipes: Sequence[Recipe]) -> Iterator[str]:
         roles=["pre_attention", "pre_mlp"],
         blind=[DERIVATIONS[kind] for kind in BLIND],
         threshold=0.99,
-        n_permutations=999,
+        n_permutations=499,
         n_draws=1000,
         n_sampled=200,
         seed=0,

@@ -41,9 +41,11 @@ class StudyVectors:
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
 
-def fetch_command(study: str) -> str:
-    """The command that reads a study's vectors from the Hub."""
-    return f"python run_all.py --study {study} --source hub"
+def fetch_command(study: Study) -> str:
+    """The command that brings a study's vectors: from the Hub, by training its models, or out of the repository."""
+    if "hub" in study.sources:
+        return f"python run_all.py --study {study.name} --source hub"
+    return "python -m zoo" if study.has_descent else f"git checkout -- data/vectors/{study.name}"
 
 
 def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
@@ -17,15 +18,18 @@ from lnsim.measure.benchmark.scores import SCORED, likeness
 from lnsim.measure.permutation import channel_orders
 from lnsim.measure.robust import CORRELATIONS
 
-__all__ = ["METHODS", "Contest", "contest"]
+__all__ = ["BETA", "METHODS", "Contest", "contest"]
 
 _BY = {"pearson": "r", "spearman": "ranks", "winsorised": "winsorised r", "trimmed": "trimmed r"}
+
+BETA = "p, β"
+"""The one test that not every architecture can have."""
 
 TESTS: Mapping[str, str] = {
     **{f"p, mean {by}": f"permuted channels, mean {by} over equal layers" for by in _BY.values()},
     "p, largest r": "permuted channels, largest r of equal layers",
     "p, best partners": "permuted channels, mean of each layer's largest r with any layer",
-    "p, β": "permuted channels, mean r of the biases (GPT-2 only)",
+    BETA: "permuted channels, mean r of the biases (GPT-2 only)",
     "p, 1/√n": "normal distribution, every channel of every layer a witness",
 }
 """Tests by name: each gives a p-value, and the smaller it is the more alike are the models."""
@@ -43,12 +47,18 @@ class Contest:
         scores: by method, one value a pair in the order of `truth`, larger for what is more alike; NaN where undefined.
         pvalues: by the name of a test, one p a pair; NaN where undefined.
         n_permutations: of the tests.
+        biased: which pairs have biases on both sides, one truth value a pair: only they can be tested by β.
     """
 
     truth: pd.DataFrame
     scores: pd.DataFrame
     pvalues: pd.DataFrame
     n_permutations: int
+    biased: npt.NDArray[np.bool_]
+
+    def applicable(self, method: str) -> npt.NDArray[np.bool_]:
+        """The pairs that a method is a method for: all of them, but for β."""
+        return self.biased if method == BETA else np.ones(len(self.truth), dtype=bool)
 
     def __post_init__(self) -> None:
         if not len(self.truth) == len(self.scores) == len(self.pvalues):
@@ -79,7 +89,9 @@ def contest(
     pvalues = pd.DataFrame({name: test.pvalue[pairs] for name, test in found.items()})
     pvalues["p, 1/√n"] = _naive(scores["pearson"].to_numpy(), _witnesses(levels, n_models)[pairs])
     pvalues = pvalues[list(TESTS)]
-    return Contest(truth, pd.concat([scores, -pvalues], axis=1), pvalues, n_permutations)
+    has_bias = np.array([all(vectors[role].bias is not None for role in roles) for vectors in models.values()])
+    biased = has_bias[pairs[0]] & has_bias[pairs[1]]
+    return Contest(truth, pd.concat([scores, -pvalues], axis=1), pvalues, n_permutations, biased)
 
 
 def _tests(
@@ -93,7 +105,7 @@ def _tests(
         if correlation == "pearson":
             found["p, largest r"] = tests["max"]
     found["p, best partners"] = partner_test(levels, n_models, orders)
-    found["p, β"] = matched_tests(levels_of(models, roles, bias=True), n_models, orders)["mean"]
+    found[BETA] = matched_tests(levels_of(models, roles, bias=True), n_models, orders)["mean"]
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +102,8 @@ def _over_levels(
     total, count = np.zeros((n_models, n_models)), np.zeros((n_models, n_models))
     largest = np.full((n_models, n_models), -np.inf)
     for unit, here in zip(units, members, strict=True):
-        block, cells = unit @ unit[:, order].T, np.ix_(here, here)
+        block = unit @ unit[:, order].T
+        cells: Any = ... if len(here) == n_models else np.ix_(here, here)  # a view, where every model has the level
         total[cells] += block
         count[cells] += 1
         largest[cells] = np.maximum(largest[cells], block)

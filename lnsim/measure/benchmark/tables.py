@@ -54,12 +54,12 @@ def area_table(found: Contest, weights: Floats) -> pd.DataFrame:
     rows = []
     for method, about in METHODS.items():
         for against, strangers in stranger_sets(found.truth).items():
-            table = areas(found.scores[method].to_numpy(), found.truth, weights, strangers)
+            table = _areas(found, weights, method, strangers)
             for pairs in (ALL, EXPECTED):
                 row = table.loc[pairs]
                 rows.append(
                     {"method": method, "about": about, "pairs": pairs, "against": against, "n": int(row["n"]),
-                     "n_strangers": int(strangers.sum()), "undefined": int(row["undefined"]),
+                     "n_strangers": int((strangers & found.applicable(method)).sum()), "undefined": int(row["undefined"]),
                      **row[["area", "low", "high"]]}
                 )  # fmt: skip
     return pd.DataFrame(rows)
@@ -74,11 +74,17 @@ def areas_by_kind(found: Contest, weights: Floats, methods: Sequence[str]) -> pd
     strangers = next(iter(stranger_sets(found.truth).values()))
     blind = found.truth.groupby("kind")["blind"].first()
     frames = [
-        areas(found.scores[method].to_numpy(), found.truth, weights, strangers).reset_index().assign(method=method)
+        _areas(found, weights, method, strangers).reset_index().assign(method=method)
         for method in methods
     ]
     joined = pd.concat(frames, ignore_index=True)
     return joined.assign(blind=joined["kind"].map(blind).fillna(False).astype(bool))
+
+
+def _areas(found: Contest, weights: Floats, method: str, strangers: Chosen) -> pd.DataFrame:
+    """``roc.areas`` of a method over the pairs that it is a method for."""
+    its = found.applicable(method)
+    return areas(found.scores.loc[its, method].to_numpy(), found.truth[its], weights[:, its], strangers[its])
 
 
 def detection(found: Contest, tests: Sequence[str], level: float) -> pd.DataFrame:
@@ -88,7 +94,7 @@ def detection(found: Contest, tests: Sequence[str], level: float) -> pd.DataFram
         Index ``kind``; columns ``group``, ``blind``, ``n``, ``lineages`` (that the pairs come from), ``undefined`` (by
         the first test), and one for each test.
     """
-    called = found.pvalues[list(tests)] <= level
+    called = pd.DataFrame({test: (found.pvalues[test] <= level).where(found.applicable(test)) for test in tests})
     rows: dict[str, dict[str, Any]] = {}
     for kind, pairs in found.truth.groupby("kind", sort=False):
         rows[str(kind)] = {
@@ -97,7 +103,7 @@ def detection(found: Contest, tests: Sequence[str], level: float) -> pd.DataFram
             "n": len(pairs),
             "lineages": pd.unique(pairs[["lineage_a", "lineage_b"]].to_numpy().ravel()).size,
             "undefined": int(found.pvalues.loc[pairs.index, tests[0]].isna().sum()),
-            **called.loc[pairs.index].mean(),
+            **called.loc[pairs.index].astype(float).mean(),
         }
     in_order = sorted(rows, key=lambda kind: (_GROUPS.index(rows[kind]["group"]), rows[kind]["blind"]))
     return pd.DataFrame.from_dict(rows, orient="index").loc[in_order].rename_axis("kind")
@@ -116,11 +122,11 @@ def false_positives(found: Contest, weights: Floats, tests: Sequence[str]) -> pd
         defined = ~np.isnan(pvalues)
         for name, chosen in stranger_sets(found.truth).items():
             for level in LEVELS:
-                some = chosen & defined
+                some = chosen & defined & found.applicable(test)
                 share, low, high = rates(pvalues <= level, weights, some) if some.any() else (np.nan,) * 3
                 rows.append(
                     {"test": test, "strangers": name, "n": int(some.sum()),
-                     "undefined": int((chosen & ~defined).sum()), "level": level, "share": share, "low": low,
+                     "undefined": int((chosen & ~defined & found.applicable(test)).sum()), "level": level, "share": share, "low": low,
                      "high": high, "kept": not low > level}
                 )  # fmt: skip
     return pd.DataFrame(rows)
@@ -145,7 +151,7 @@ def distributions(found: Contest) -> pd.DataFrame:
     for method in METHODS:
         values = found.scores[method] if method in ("cosine", "pearson", "spearman") else -found.scores[method]
         for name, chosen in sets.items():
-            some = values[chosen]
+            some = values[chosen & found.applicable(method)]
             edges = {edge: some.quantile(share) for edge, share in _QUANTILES.items()}
             rows.append({"method": method, "pairs": name, "n": len(some), "undefined": int(some.isna().sum()), **edges})
     return pd.DataFrame(rows)
