@@ -103,8 +103,8 @@ def test_a_study_without_vectors_is_named_with_the_command_and_is_an_error_when_
 def test_one_notebook_fails_and_the_others_still_make_their_reports(first: First) -> None:
     assert [outcome.status for outcome in first.outcomes.values()] == ["done", "done", "failed", "failed", "failed"]
     assert first.outcomes["02"].error == "ValueError in cell 3: no luck"
-    reports = {path.stem for path in first.folder.glob("*.html")}
-    assert reports == {"00_try", "01_try"}
+    pages = {path.stem for path in first.folder.glob("*.html")}
+    assert pages == {"00_try", "01_try", "provenance"}
     executed = {f"{number}_try.ipynb" for number in first.outcomes}
     origins = {"provenance.html", "provenance_models.csv", "provenance_vectors.csv"}
     others = {"00_try.html", "01_try.html", "run.json", *origins}

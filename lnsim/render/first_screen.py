@@ -60,8 +60,8 @@ def _leading(reports: Sequence[Report]) -> list[Report]:
 
 def _trust(report: Report) -> Statement:
     """The first sentence in sight, the others folded: they belong to the claim, and a first screen is small."""
-    first, _, rest = _SENTENCE_END.sub("\n", str(report.page["trust"]), count=1).partition("\n")
-    return first, rest, f"More, {report.page['study']} {report.page['number']}"
+    first, *rest = _SENTENCE_END.split(str(report.page["trust"]), maxsplit=1)
+    return first, "".join(rest), f"More, {report.page['study']} {report.page['number']}"
 
 
 def _headline(report: Report) -> str:

@@ -1,11 +1,12 @@
 """This program opens the index and every report in headless Chromium and says what is wrong with them.
 
-    python tests/browser/check_reports.py reports [--shots DIR] [--chromium PATH]
+    python tests/browser/check_reports.py reports [--shots DIR] [--pdf DIR] [--chromium PATH] [--axe FILE]
 
-Each page is opened light, dark and 390 pixels wide. It fails on a request that leaves the page's own files, a script
-error, a picture that is not painted or has no alt text, a page that scrolls sideways, a heading that skips a level, an
-id used twice, a link that leads nowhere, and a filter of a table that does not show what it says. Exit code 0: nothing
-found.
+Each page is opened light and dark, 1200 and 390 pixels wide. It fails on a request that leaves the page's own files, a
+script error, a picture that is not painted or has no alt text, a page that scrolls sideways, a heading that skips a
+level, an id used twice, a link that leads nowhere, a table without its CSV, a control that the keyboard does not reach
+or that does not do what it says, anything that axe-core finds, an index whose three answers leave the first screen, and
+on paper a figure that is cut, a table wider than the page or code that is unfolded. Exit code 0: nothing found.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlparse
 
+from accessibility import NoAxeError, axe_source, judge_accessibility
+from keyboard import judge_filters, judge_keyboard
 from playwright.sync_api import Browser, Page, sync_playwright
+from printing import judge_print
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -39,6 +44,9 @@ SCRIPT = """() => {
     repeated: ids.filter((id, n) => ids.indexOf(id) !== n),
     levels: levels,
     links: [...document.links].map(a => a.href),
+    unlinked: [...document.querySelectorAll('table > caption')].filter(e => !e.querySelector('a[href$=".csv"]'))
+      .map(e => e.textContent.slice(0, 60)),
+    below: [...document.querySelectorAll('.first + div dt')].map(e => e.parentElement.getBoundingClientRect().bottom),
     errors: document.querySelectorAll('.stream.error').length,
     formulas: [...document.querySelectorAll('main .md')].filter(e => /\\$[^$]+\\$/.test(e.innerText)).length,
   };
@@ -51,14 +59,15 @@ class View:
 
     name: str
     width: int
+    height: int
     scheme: str
 
 
 VIEWS = (
-    View("light", 1280, "light"),
-    View("dark", 1280, "dark"),
-    View("390", 390, "light"),
-    View("390-dark", 390, "dark"),
+    View("light", 1200, 800, "light"),
+    View("dark", 1200, 800, "dark"),
+    View("390", 390, 844, "light"),
+    View("390-dark", 390, 844, "dark"),
 )
 
 
@@ -67,17 +76,24 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Open every report in Chromium and check it.")
     parser.add_argument("reports", type=Path, help="folder that holds index.html")
     parser.add_argument("--shots", type=Path, help="write a screenshot of every page and view into this folder")
+    parser.add_argument("--pdf", type=Path, help="write every page as PDF into this folder")
+    parser.add_argument("--axe", type=Path, help="axe.min.js of the expected version (fetched by npm)")
     parser.add_argument("--chromium", default="/usr/bin/chromium", help="the browser (/usr/bin/chromium)")
     options = parser.parse_args(words)
     pages = sorted(options.reports.rglob("*.html"))
     if not (options.reports / "index.html").is_file() or len(pages) < 2:
         print(f"{options.reports}: expected index.html and at least one report; run run_all.py first.")
         return 1
+    try:
+        axe = axe_source(options.axe)
+    except NoAxeError as error:
+        print(f"Accessibility was not checked: {error}")
+        return 1
     found = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=options.chromium, args=FLAGS)
         for path in pages:
-            found += list(check_page(browser, path.resolve(), options.shots))
+            found += list(check_page(browser, path.resolve(), axe, options.shots, options.pdf))
         browser.close()
     for line in found:
         print(line)
@@ -85,20 +101,26 @@ def main(words: list[str] | None = None) -> int:
     return 1 if found else 0
 
 
-def check_page(browser: Browser, path: Path, shots: Path | None) -> Iterator[str]:
-    """Every finding on one page, in every view."""
+def check_page(browser: Browser, path: Path, axe: str, shots: Path | None, pdf: Path | None) -> Iterator[str]:
+    """Every finding on one page: in every view, by keyboard, on paper."""
     for view in VIEWS:
-        context = browser.new_context(viewport={"width": view.width, "height": 900}, color_scheme=view.scheme)
+        size = {"width": view.width, "height": view.height}
+        context = browser.new_context(viewport=size, color_scheme=view.scheme)
         page = context.new_page()
         noted: list[str] = []
         watch(page, noted)
         page.goto(path.as_uri(), wait_until="load")
-        found = noted + list(judge(page, path))
+        found = list(judge(page, path, view))
         if shots is not None:
             shots.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=shots / f"{path.parent.name}-{path.stem}-{view.name}.png", full_page=True)
+        if view is VIEWS[0]:
+            found += [*judge_keyboard(page), *judge_print(page, path, pdf)]
+            page.emulate_media(media="screen", color_scheme=view.scheme)
+            page.set_viewport_size(size)
+        found += judge_accessibility(page, axe)  # last, since it takes rows out of long tables
         context.close()
-        for finding in found:
+        for finding in noted + found:
             yield f"{path.parent.name}/{path.name}, {view.name}: {finding}"
 
 
@@ -118,7 +140,7 @@ def watch(page: Page, noted: list[str]) -> None:
     page.on("console", lambda message: message.type == "error" and noted.append(f"console: {message.text[:200]}"))
 
 
-def judge(page: Page, path: Path) -> Iterator[str]:
+def judge(page: Page, path: Path, view: View) -> Iterator[str]:
     """What is wrong with a page that is open."""
     facts = page.evaluate(SCRIPT)
     if facts["blank"]:
@@ -133,44 +155,15 @@ def judge(page: Page, path: Path) -> Iterator[str]:
         yield f"{facts['errors']} cells show an error"
     if facts["formulas"]:
         yield f"{facts['formulas']} texts show a formula as its source"
+    if facts["unlinked"]:
+        yield f"tables without a link to their CSV: {'; '.join(facts['unlinked'])}"
+    if facts["below"] and (last := max(facts["below"])) > view.height:
+        yield f"the answers end {last - view.height:.0f} pixels below the first screen"
     yield from judge_headings(facts["levels"])
     yield from judge_filters(page)
     for link in sorted(set(facts["links"])):
         if not resolves(link, path):
             yield f"a link leads nowhere: {link}"
-
-
-FILTERS = """() => [...document.querySelectorAll('.tools')].map(tools => {
-  const table = tools.nextElementSibling.querySelector('table'), rows = [...table.tBodies[0].rows];
-  const shown = () => rows.filter(row => row.getClientRects().length).length;
-  const buttons = [...tools.querySelectorAll('button')], field = tools.querySelector('input'), wrong = [];
-  const name = tools.getAttribute('aria-label');
-  const expect = (what, found, wanted) => {
-    if (found !== wanted) wrong.push(`${name}: ${what} shows ${found} rows, not ${wanted}`);
-  };
-  for (const button of buttons) {
-    button.focus(); button.click();
-    expect(button.textContent, shown(), +button.textContent.match(/(\\d+)$/)[1]);
-    const pressed = button.getAttribute('aria-pressed') === 'true';
-    if (document.activeElement !== button || !pressed) wrong.push(`${name}: ${button.textContent} is not pressed`);
-  }
-  if (field) {
-    const type = words => { field.value = words; field.dispatchEvent(new Event('input')); };
-    const seen = rows.find(row => row.getClientRects().length) ?? rows[0], before = shown();
-    type(seen.cells[0].textContent.trim());
-    if (shown() < 1 || shown() > before) wrong.push(`${name}: words show ${shown()} of ${before} rows`);
-    type('no such words'); expect('words that are nowhere', shown(), 0);
-    type('');
-  }
-  if (buttons.length) buttons[0].click();
-  expect('no filter', shown(), rows.length);
-  return wrong;
-}).flat()"""
-
-
-def judge_filters(page: Page) -> Iterator[str]:
-    """Every filter of a table: a button shows as many rows as it says, words narrow further, and all rows come back."""
-    yield from page.evaluate(FILTERS)
 
 
 def judge_headings(levels: list[int]) -> Iterator[str]:
@@ -191,7 +184,13 @@ def resolves(link: str, path: Path) -> bool:
     target = Path(unquote(parts.path))
     if not target.is_file():
         return False
-    return not place or f'id="{unquote(place)}"' in target.read_text("utf-8")
+    return not place or f'id="{unquote(place)}"' in text_of(target)
+
+
+@cache
+def text_of(target: Path) -> str:
+    """A page's source."""
+    return target.read_text("utf-8")
 
 
 if __name__ == "__main__":
