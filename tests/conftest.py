@@ -15,6 +15,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from hub_stand_in import HubStandIn
 
+# Programs for a real browser, which import one another; they are run by themselves.
+collect_ignore = ["browser"]
+
 # nbformat imports jsonschema, which builds some forty grammars of internet addresses where this package is there, as it
 # is with JupyterLab. No notebook is checked against one, and it takes every process of the tests longer than the rest.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
