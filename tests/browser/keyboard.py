@@ -70,6 +70,7 @@ _SORTED = """() => {
 
 def judge_keyboard(page: Page) -> Iterator[str]:
     """What is wrong with a page for a reader who uses the keys."""
+    page.reload(wait_until="load")
     page.keyboard.press("Tab")
     skip = page.evaluate("() => [document.activeElement.className, document.activeElement.getBoundingClientRect().top]")
     if skip[0] != "skip" or skip[1] < 0:
