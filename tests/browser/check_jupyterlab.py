@@ -224,7 +224,8 @@ def check_notebook(lab: Lab, path: str) -> Iterator[str]:
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         n_cells = page.locator(".jp-Notebook .jp-CodeCell").count()
         page.wait_for_function(
-            """() => document.querySelector('.jp-Notebook .jp-OutputArea-output[data-mime-type*="error"]') ||
+            """() => document.querySelector(
+              '.jp-Notebook :is([data-mime-type$="jupyter.error"], [data-mime-type$="jupyter.stderr"])') ||
             [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
               .every(p => /\\[\\d+\\]/.test(p.textContent))"""
         )
