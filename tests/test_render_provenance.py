@@ -39,6 +39,7 @@ def test_the_page_holds_the_same_rows_in_a_box_that_scrolls(folder: Path) -> Non
     whole = html[html.index('id="h-vectors"') :]
     assert whole.count("<tr data-kind=") == n_rows
     assert '<div class="scroll long" role="region" aria-labelledby="vectors" tabindex="0">' in whole
+    assert '<tr data-kind="pre-attention">' in whole
     source = next(iter(FOUND.vectors["smollm2"].tensors.values()))
     assert f"[{source.start}, {source.stop})" in whole
     assert source.sha256 in whole

@@ -35,7 +35,7 @@ _SHORT_COMMIT = 12
 _NAMED = {"repo_id", "package", "wheel_sha256", "file", "file_bytes", "file_sha256", "licence", "names_in_file"}
 """What of an extract's record has a column of its own, or is said by the rows of its vectors."""
 
-_LABELS = {"from": "repo@commit, or file", "bytes": "byte range [start, stop)", "file_sha256": "sha256 of the file"}
+_LABELS = {"from": "repo@commit, else origin", "bytes": "byte range [start, stop)", "file_sha256": "sha256 of the file"}
 
 
 def write_provenance(study: Study, found: StudyVectors, folder: Path) -> Path:
@@ -132,7 +132,7 @@ def _says(found: StudyVectors, n_tensors: int) -> str:
     holds = f"{n_models}, {count(n_tensors, 'stored vector')}: weights γ and, where a family has them, biases."
     rows = [
         ("Holds", [holds]),
-        ("Commit", [f"On record for {commits} of {n_models}. Others were read from a package or a file."]),
+        ("Commit", [f"On record for {commits} of {n_models}; one that was not read from the Hub has none."]),
         ("Check", ["The hash of a row is that of exactly the bytes [start, stop) of its shard, as stored there."]),
     ]
     return markup.says(rows, "Holds")

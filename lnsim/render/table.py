@@ -215,7 +215,7 @@ def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[
     for place, (label, cells) in enumerate(zip(shown.index, shown.to_numpy().tolist(), strict=True)):
         # Rows of one name in a row are one block, and the line stands above the block.
         kind = ' class="gap"' if label in gap_before and label != before else ""
-        group = f' data-kind="{escape(group_name(groups[place]))}"' if groups else ""
+        group = f' data-kind="{escape(header_text(group_name(groups[place])))}"' if groups else ""
         row = "".join(_data(*one, sorts) for one in zip(cells, texts, names, strict=True))
         rows += (
             f'<tr{kind}{group}><th scope="row"{_sort_key(label, sorts)}>{escape(header_text(label))}</th>{row}</tr>\n'
