@@ -101,7 +101,7 @@ def test_a_choice_brings_all_that_it_is_made_from_in_the_order_of_the_plan() -> 
     assert [recipe.name for recipe in chosen] == [
         "gpt2-prose-6",
         "gpt2-prose-6-heavy",
-        "gpt2-prose-6-other-text",
+        "gpt2-prose-6-high-rate",
         "gpt2-prose-6-merged",
     ]
     assert in_order(full_zoo(), None) == full_zoo()

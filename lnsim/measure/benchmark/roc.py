@@ -78,7 +78,7 @@ def areas(scores: Floats, truth: pd.DataFrame, weights: Floats, strangers: Chose
     rows = {}
     for kind, chosen in _kinds(related).items():
         each = _weighted_mean(above[:, chosen], weight[:, chosen])
-        low, high = np.nanquantile(each[1:], _EDGES)
+        low, high = _interval(each[1:])
         rows[kind] = {
             "n": int(chosen.sum()),
             "lineages": related.loc[chosen, "lineage_a"].nunique(),
@@ -107,8 +107,14 @@ def rates(hits: Chosen, weights: Floats, chosen: Chosen) -> tuple[float, float, 
     if not chosen.any():
         raise ComparisonError("Counting hits: no pair was chosen.")
     each = _weighted_mean(np.broadcast_to(hits[chosen], (len(weights), chosen.sum())), weights[:, chosen])
-    low, high = np.nanquantile(each[1:], _EDGES)
-    return float(each[0]), float(low), float(high)
+    return float(each[0]), *_interval(each[1:])
+
+
+def _interval(draws: Floats) -> tuple[float, float]:
+    """The middle 95 % of the draws that say something; NaN where none does."""
+    some = draws[~np.isnan(draws)]
+    low, high = np.quantile(some, _EDGES) if len(some) else (np.nan, np.nan)
+    return float(low), float(high)
 
 
 def _kinds(related: pd.DataFrame) -> dict[str, Chosen]:

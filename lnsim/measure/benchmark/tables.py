@@ -59,8 +59,8 @@ def area_table(found: Contest, weights: Floats) -> pd.DataFrame:
                 row = table.loc[pairs]
                 rows.append(
                     {"method": method, "about": about, "pairs": pairs, "against": against, "n": int(row["n"]),
-                     "n_strangers": int((strangers & found.applicable(method)).sum()), "undefined": int(row["undefined"]),
-                     **row[["area", "low", "high"]]}
+                     "n_strangers": int((strangers & found.applicable(method)).sum()),
+                     "undefined": int(row["undefined"]), **row[["area", "low", "high"]]}
                 )  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -73,10 +73,7 @@ def areas_by_kind(found: Contest, weights: Floats, methods: Sequence[str]) -> pd
     """
     strangers = next(iter(stranger_sets(found.truth).values()))
     blind = found.truth.groupby("kind")["blind"].first()
-    frames = [
-        _areas(found, weights, method, strangers).reset_index().assign(method=method)
-        for method in methods
-    ]
+    frames = [_areas(found, weights, method, strangers).reset_index().assign(method=method) for method in methods]
     joined = pd.concat(frames, ignore_index=True)
     return joined.assign(blind=joined["kind"].map(blind).fillna(False).astype(bool))
 
@@ -119,14 +116,14 @@ def false_positives(found: Contest, weights: Floats, tests: Sequence[str]) -> pd
     rows = []
     for test in tests:
         pvalues = found.pvalues[test].to_numpy()
-        defined = ~np.isnan(pvalues)
+        defined, its = ~np.isnan(pvalues), found.applicable(test)
         for name, chosen in stranger_sets(found.truth).items():
             for level in LEVELS:
-                some = chosen & defined & found.applicable(test)
+                some = chosen & defined & its
                 share, low, high = rates(pvalues <= level, weights, some) if some.any() else (np.nan,) * 3
                 rows.append(
                     {"test": test, "strangers": name, "n": int(some.sum()),
-                     "undefined": int((chosen & ~defined & found.applicable(test)).sum()), "level": level, "share": share, "low": low,
+                     "undefined": int((chosen & ~defined & its).sum()), "level": level, "share": share, "low": low,
                      "high": high, "kept": not low > level}
                 )  # fmt: skip
     return pd.DataFrame(rows)

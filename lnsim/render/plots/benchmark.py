@@ -32,7 +32,7 @@ NEAREST = 1e-7
 """The least distance from one that a cosine is drawn at; that of equal vectors is zero, up to rounding."""
 
 _MANY = 40
-"""From so many strokes in a row on, each is thin."""
+"""From so many strokes in a row on, each is thin, and the row is a picture: thousands of paths are a megabyte."""
 
 _GROUPS: Mapping[str, str] = {"derived": RELATED, "siblings": INK, "independent": INDEPENDENT}
 
@@ -116,7 +116,7 @@ def values_by_kind(truth: pd.DataFrame, scores: pd.DataFrame) -> Figure:
             some = values[truth["kind"] == kind].dropna()
             few = len(some) < _MANY
             ax.plot(some, np.full(len(some), row), "|", color=_GROUPS[str(group)], markersize=11,
-                    markeredgewidth=1.4 if few else 0.7, alpha=0.9 if few else 0.25)  # fmt: skip
+                    markeredgewidth=1.4 if few else 0.7, alpha=0.9 if few else 0.25, rasterized=not few)  # fmt: skip
         ax.set_title(title, fontsize=11.5)
         ax.grid(False)
     axes[0].set_xscale("log")
