@@ -45,7 +45,7 @@ def area_rows(areas: pd.DataFrame) -> pd.DataFrame:
 def stranger_rows(falses: pd.DataFrame) -> pd.DataFrame:
     """The shares of strangers called related, with their intervals: one row a test, one column a level and set."""
     ends = falses[["share", "low", "high"]].to_numpy()
-    shown = falses.assign(value=[_with_interval(*one, spec=".3f") for one in ends])
+    shown = falses.assign(value=[_with_interval(share, low, high, ".3f") for share, low, high in ends])
     table = shown.pivot(index="test", columns=["level", "strangers"], values="value")
     table = table[list(dict.fromkeys(zip(falses["level"], falses["strangers"], strict=True)))]
     table.columns = [f"at {level:g}, {strangers}" for level, strangers in table.columns]
