@@ -31,7 +31,7 @@ from urllib.parse import urlparse
 from urllib.request import urlopen
 
 from check_reports import FLAGS
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from playwright.sync_api import Error as BrowserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,7 +93,14 @@ class Lab:
             if self.shots is not None:
                 self.shots.mkdir(parents=True, exist_ok=True)
                 page.screenshot(path=self.shots / f"jupyterlab-{Path(path).stem}.png")
+            self.end_kernels(context)
             context.close()
+
+    def end_kernels(self, context: BrowserContext) -> None:
+        """Shut down what the window has started, for the memory: a kernel outlives its window."""
+        told_by = {"Authorization": f"token {self.token}"}
+        for kernel in context.request.get(f"{self.url}/api/kernels", headers=told_by).json():
+            context.request.delete(f"{self.url}/api/kernels/{kernel['id']}", headers=told_by)
 
 
 def main(words: list[str] | None = None) -> int:
