@@ -128,7 +128,7 @@ class Page:
             key, reason = next(iter(found.missing.items()))
             raise StudyError(
                 f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no projection matrices. "
-                f"{reason} To have them: {fetch_command(self.study)}"
+                f"{reason} To have them: {fetch_command(self.study)} --only {self.number}"
             )
         self.kind = found.kind
         self._weights.update(found.opened)
