@@ -130,7 +130,9 @@ def test_what_came_out_otherwise_is_said() -> None:
     called.loc["made child", "p, mean r"] = 0.0
     called.loc["made hidden", "p, mean r"] = 1.0
     falses.loc[0, ["share", "low", "kept"]] = [0.3, 0.2, False]
-    text = " ".join(words.surprises(areas, by_kind, called, falses))
+    verdicts = pd.DataFrame({"n": [200], "signal": [0.06]}, index=["strangers"])
+    text = " ".join(words.surprises(areas, by_kind, called, falses, verdicts))
+    assert "a shared-origin signal for 12 of 200 pairs of strangers; its level is 0.05" in text
     assert "The raw cosine ranks better than Pearson’s r over all derived pairs" in text
     assert "strangers of one design (0.99 against 0.80)" in text
     assert "found are made child (0 of 1)" in text
@@ -141,7 +143,8 @@ def test_what_came_out_otherwise_is_said() -> None:
 def test_nothing_is_said_where_all_came_out_as_expected() -> None:
     areas, by_kind = (frame.assign(area=1.0) for frame in (AREAS, BY_KIND))
     called = CALLED.assign(**{"p, mean r": np.where(CALLED["blind"], 0.0, 1.0)})
-    assert words.surprises(areas, by_kind, called, FALSES.assign(kept=True)) == []
+    quiet = pd.DataFrame({"n": [200], "signal": [0.0]}, index=["strangers"])
+    assert words.surprises(areas, by_kind, called, FALSES.assign(kept=True), quiet) == []
 
 
 def test_called_rows_say_what_was_expected() -> None:

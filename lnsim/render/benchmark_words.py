@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lnsim.measure.benchmark.roc import ALL, EXPECTED
+from lnsim.measure.benchmark.truth import STRANGERS
+from lnsim.measure.nulls import LEVEL
 from lnsim.render.words import listed, rounded
 
 __all__ = ["NAMES", "area_rows", "areas_in_words", "call_rows", "stranger_rows", "surprises"]
@@ -58,7 +60,9 @@ def _with_interval(value: float, low: float, high: float, spec: str = ".2f") -> 
     return f"{rounded(value, spec)} ({rounded(low, spec)} to {rounded(high, spec)})"
 
 
-def surprises(areas: pd.DataFrame, by_kind: pd.DataFrame, called: pd.DataFrame, falses: pd.DataFrame) -> list[str]:
+def surprises(
+    areas: pd.DataFrame, by_kind: pd.DataFrame, called: pd.DataFrame, falses: pd.DataFrame, verdicts: pd.DataFrame
+) -> list[str]:
     """Sentences on all that did not come out as a user of these tests would expect; none where all did.
 
     Args:
@@ -66,8 +70,15 @@ def surprises(areas: pd.DataFrame, by_kind: pd.DataFrame, called: pd.DataFrame, 
         by_kind: as ``areas_by_kind``; it holds the methods of NAMES.
         called: as ``detection``, at the level of the sentences.
         falses: as ``false_positives``.
+        verdicts: as ``verdict_counts``.
     """
-    return [*_behind_cosine(areas, by_kind), *_missed(called), *_seen(called), *_broken(falses)]
+    return [
+        *_behind_cosine(areas, by_kind),
+        *_missed(called),
+        *_seen(called),
+        *_broken(falses),
+        *_false_signals(verdicts),
+    ]
 
 
 def _behind_cosine(areas: pd.DataFrame, by_kind: pd.DataFrame) -> list[str]:
@@ -119,6 +130,18 @@ def _broken(falses: pd.DataFrame) -> list[str]:
         if words
         else []
     )
+
+
+def _false_signals(verdicts: pd.DataFrame) -> list[str]:
+    """Strangers of whom a reader would have been told that they show a signal."""
+    row = verdicts.loc[STRANGERS]
+    n = round(row["signal"] * row["n"])
+    if not n:
+        return []
+    return [
+        f"The verdict speaks of a shared-origin signal for {_share(row['signal'], row['n'])} pairs of strangers; its "
+        f"level is {LEVEL:g}, and these pairs share models."
+    ]
 
 
 def _share(share: float, n: int) -> str:
