@@ -285,7 +285,8 @@ def test_a_report_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
     first = index[index.index("<dt>Found</dt>") :].partition("</dd>")[0]
     assert ("Shared-origin signal, layer by layer" if others == "with controls" else "No shared-origin signal") in first
     assert "lnsim compare" in index[index.index("Made again by") :]
-    pages = list(folder.glob("*/*.html"))
+    pages = [path for path in folder.glob("*/*.html") if path.stem != "provenance"]
+    assert len(list(folder.glob("*/provenance.html"))) == 1
     assert len(pages) == (6 if others == "with controls" else 5)
     for page in pages:
         text = page.read_text("utf-8")
