@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlparse
@@ -79,6 +80,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--pdf", type=Path, help="write every page as PDF into this folder")
     parser.add_argument("--axe", type=Path, help="axe.min.js of the expected version (fetched by npm)")
     parser.add_argument("--chromium", default="/usr/bin/chromium", help="the browser (/usr/bin/chromium)")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="browsers at a time (2)")
     options = parser.parse_args(words)
     pages = sorted(options.reports.rglob("*.html"))
     if not (options.reports / "index.html").is_file() or len(pages) < 2:
@@ -89,16 +91,23 @@ def main(words: list[str] | None = None) -> int:
     except NoAxeError as error:
         print(f"Accessibility was not checked: {error}")
         return 1
-    found = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=options.chromium, args=FLAGS)
-        for path in pages:
-            found += list(check_page(browser, path.resolve(), axe, options.shots, options.pdf))
-        browser.close()
+    shares = [pages[first :: options.jobs] for first in range(options.jobs)]  # pages of every kind in each share
+    with ProcessPoolExecutor(options.jobs) as pool:
+        check = partial(check_pages, chromium=options.chromium, axe=axe, shots=options.shots, pdf=options.pdf)
+        found = sorted(line for lines in pool.map(check, shares) for line in lines)
     for line in found:
         print(line)
     print(f"{len(pages)} pages in {len(VIEWS)} views: {len(found) or 'no'} findings.")
     return 1 if found else 0
+
+
+def check_pages(pages: list[Path], chromium: str, axe: str, shots: Path | None, pdf: Path | None) -> list[str]:
+    """Every finding on these pages, in a browser of their own."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        found = [line for path in pages for line in check_page(browser, path.resolve(), axe, shots, pdf)]
+        browser.close()
+    return found
 
 
 def check_page(browser: Browser, path: Path, axe: str, shots: Path | None, pdf: Path | None) -> Iterator[str]:
