@@ -80,7 +80,12 @@ def test_distributions_give_distances_their_sign_back() -> None:
 
 def test_a_threshold_is_counted_by_kind() -> None:
     found = tables.over_threshold(FOUND, 0.98)
-    assert found["n"].sum() == len(TRUTH)
+    one_design = (TRUTH["kind"] == "strangers") & TRUTH["same_design"]
+    assert found["n"].drop("strangers of one design").sum() == len(TRUTH)
+    assert found.loc["strangers of one design"].tolist() == [
+        one_design.sum(),
+        (FOUND.scores["cosine"][one_design] >= 0.98).mean(),
+    ]
     assert found.loc["strangers", "share"] == pytest.approx(
         (FOUND.scores["cosine"][TRUTH["kind"] == "strangers"] >= 0.98).mean()
     )

@@ -130,9 +130,16 @@ def false_positives(found: Contest, weights: Floats, tests: Sequence[str]) -> pd
 
 
 def over_threshold(found: Contest, threshold: float) -> pd.DataFrame:
-    """The share of pairs whose mean cosine is at least a threshold: index ``kind``, columns ``n`` and ``share``."""
-    over = (found.scores["cosine"] >= threshold).groupby(found.truth["kind"], sort=False)
-    return pd.DataFrame({"n": over.size(), "share": over.mean()})
+    """The share of pairs whose mean cosine is at least a threshold: index ``kind``, columns ``n`` and ``share``.
+
+    The last row repeats the strangers of one design, which are among all strangers.
+    """
+    over = found.scores["cosine"] >= threshold
+    rows = {str(kind): over[pairs.index] for kind, pairs in found.truth.groupby("kind", sort=False)}
+    name, chosen = next(iter(stranger_sets(found.truth).items()))
+    rows[name] = over[chosen]
+    frame = pd.DataFrame({"n": {kind: len(one) for kind, one in rows.items()}})
+    return frame.assign(share={kind: one.mean() for kind, one in rows.items()}).rename_axis("kind")
 
 
 def distributions(found: Contest) -> pd.DataFrame:
