@@ -51,7 +51,8 @@ def test_each_pair_stands_at_its_cosine_and_its_r_in_the_row_of_its_beginning() 
         assert [x for x, _ in found["o"]] == PAIRS[column].tolist()[:2]
         assert [x for x, _ in found["s"]] == PAIRS[column].tolist()[2:]
         assert [round(y) for _, y in found["o"]] == [round(y) for _, y in found["s"]] == [0, 1]
-    assert [label.get_text() for label in left.get_yticklabels()] == ["γ began as 1", "γ began as N(0, 1)"]
+    assert [label.get_text() for label in left.get_yticklabels()] == ["1", "N(0, 1)"]
+    assert left.get_ylabel() == "γ began as"
     assert left.get_ylim() == (1.5, -0.5)
 
 

@@ -50,7 +50,8 @@ def cosine_and_r_by_start(pairs: pd.DataFrame, channels: int) -> Figure:
     left.set(title="Cosine", xlim=(min(-0.1, float(pairs["cosine"].min()) - 0.05), 1.06))
     most = max(1.6 * width, 1.15 * float(pairs["r"].abs().max()))
     right.set(title="Pearson r", xlim=(-most, most))
-    left.set_yticks(range(len(starts)), labels=[f"γ began as {start}" for start in starts])
+    left.set_yticks(range(len(starts)), labels=starts)
+    left.set_ylabel("γ began as")
     left.set_ylim(len(starts) - 0.5, -0.5)
     _key(figure, looks)
     return figure
