@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lnsim.checkpoint.extract import Extracted
-from lnsim.checkpoint.extract_many import read_many
+from lnsim.checkpoint.extract_many import read_pair
 from lnsim.checkpoint.question import Question
 from lnsim.cli_compare_text import compare_record, compare_text
 from lnsim.cli_progress import bar
@@ -23,9 +23,8 @@ __all__ = ["answers", "read_both"]
 def read_both(options: argparse.Namespace) -> list[Extracted | LnsimError]:
     """Read both sources at once, and write nothing; an error stands in the place of what could not be read."""
     sources = [options.a, options.b]
-    questions = [Question.of(source, options.role) for source in sources]
     with bar(" and ".join(sources)) as progress:
-        found = list(read_many(questions, progress=progress))
+        found = read_pair(*(Question.of(source, options.role) for source in sources), progress=progress)
     return [
         with_near_names(one, source) if isinstance(one, LnsimError) else one
         for one, source in zip(found, sources, strict=True)

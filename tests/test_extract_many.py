@@ -13,7 +13,7 @@ import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.extract_many import extract_many
 from lnsim.checkpoint.question import Question
-from lnsim.errors import LnsimError, RepoNotFoundError
+from lnsim.errors import LnsimError, RepoNotFoundError, StoreError
 
 
 def bits(found: lnsim.NormVectors | LnsimError) -> dict[str, bytes]:
@@ -91,7 +91,30 @@ def test_a_new_commit_is_read(hub: HubStandIn, tmp_path: Path) -> None:
     assert bits(extract_and_keep("a/m0", out=tmp_path)) == norms(5)
 
 
-@pytest.mark.parametrize("options", [{"roles": ["pre_mlp"]}, {"everything": True}, {"model_type": "mistral"}])
+def test_a_narrower_question_is_answered_by_the_fuller_extract_which_stays(hub: HubStandIn, tmp_path: Path) -> None:
+    fill(hub, 1)
+    before = extract_and_keep("a/m0", out=tmp_path).path
+    assert before is not None
+    content = before.read_bytes()
+    found = extract_and_keep("a/m0", "input_layernorm", out=tmp_path)
+    assert (list(found), found.requests, found.path) == (["pre_attention"], 1, before)
+    assert before.read_bytes() == content
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_question_about_other_roles_adds_to_the_extract(hub: HubStandIn, tmp_path: Path, again: bool) -> None:
+    fill(hub, 1)
+    extract_and_keep("a/m0", "pre_mlp", out=tmp_path)
+    found = extract_and_keep("a/m0", "pre_attention", out=tmp_path, again=again)
+    assert list(found) == ["pre_attention"]
+    assert list(lnsim.load(str(found.path))) == ["pre_attention", "pre_mlp"]
+    hub.forget()
+    assert list(extract_and_keep("a/m0", "pre_mlp", out=tmp_path)) == ["pre_mlp"]
+    assert len(hub.requests) == 1
+    assert bits(extract_and_keep("a/m0", out=tmp_path)) == norms(0)
+
+
+@pytest.mark.parametrize("options", [{"everything": True}, {"model_type": "mistral"}])
 def test_another_question_is_read_anew(hub: HubStandIn, tmp_path: Path, options: dict[str, object]) -> None:
     fill(hub, 1)
     extract_and_keep("a/m0", out=tmp_path)
@@ -114,7 +137,11 @@ def test_a_damaged_extract_is_read_anew_and_replaced(hub: HubStandIn, tmp_path: 
     assert bits(lnsim.load(path)) == norms(0)
 
 
-def test_an_extract_of_another_repo_under_the_same_name_is_no_answer(hub: HubStandIn, tmp_path: Path) -> None:
+def test_an_extract_of_another_repo_under_the_same_name_is_no_answer_and_stays(hub: HubStandIn, tmp_path: Path) -> None:
     fill(hub, 2)
-    extract_and_keep("a/m0", out=tmp_path, name="same.safetensors")
-    assert bits(extract_and_keep("a/m1", out=tmp_path, name="same.safetensors")) == norms(1)
+    path = extract_and_keep("a/m0", out=tmp_path, name="same.safetensors").path
+    hub.forget()
+    with pytest.raises(StoreError, match=r"'a/m1': '.*same\.safetensors' is the name of another file or source"):
+        extract_and_keep("a/m1", out=tmp_path, name="same.safetensors")
+    assert [request.path for request in hub.requests if "resolve" in request.path] == []
+    assert bits(lnsim.load(str(path))) == norms(0)

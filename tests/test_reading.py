@@ -127,11 +127,30 @@ def test_layers_of_different_widths_are_an_error_on_the_residual_stream(tmp_path
         lnsim.extract(folder(tmp_path, tensors))
 
 
-def test_layers_of_different_dtypes_are_an_error(tmp_path: Path) -> None:
+def test_layers_of_different_dtypes_are_widened_with_a_note_and_keep_their_bits(tmp_path: Path) -> None:
     tensors = llama_tensors()
-    tensors["model.layers.1.input_layernorm.weight"] = np.ones(16, np.float32)
-    with pytest.raises(RoleError, match="should have one dtype, found bfloat16, float32"):
-        lnsim.extract(folder(tmp_path, tensors))
+    wide = np.float32([1 + 2**-20] * 16)
+    tensors["model.layers.1.input_layernorm.weight"] = wide
+    found = lnsim.extract(folder(tmp_path, tensors))
+    role = found["pre_attention"]
+    assert (role.dtypes, role.stored.dtype) == (("BF16", "F32", "BF16"), np.float32)
+    assert role[1].tobytes() == wide.tobytes()
+    assert {name: a.tobytes() for name, a in found.stored.items()} == {
+        name: a.tobytes() for name, a in tensors.items() if "norm" in name
+    }
+    assert "Role 'pre_attention': its layers are stored in several dtypes (2 in BF16, 1 in F32); they are widened." in (
+        found.notes
+    )
+    assert found["pre_mlp"].dtypes == ()
+
+
+@pytest.mark.parametrize("word", ["text/pre_mlp", "text/post_attention_layernorm", "text"])
+def test_the_main_tower_may_be_named_too(tmp_path: Path, word: str) -> None:
+    path = folder(tmp_path, llama_tensors())
+    found = lnsim.extract(path, word)
+    assert list(found) == (["pre_attention", "pre_mlp", "final"] if word == "text" else ["pre_mlp"])
+    assert found["text/pre_mlp"] is found["pre_mlp"]
+    assert (found.main_tower, found.towers, found["pre_mlp"].tower) == ("text", ("text",), "text")
 
 
 def test_values_that_would_spoil_a_measure_are_told(tmp_path: Path) -> None:

@@ -26,4 +26,4 @@ def keep_norms(checkpoint: Path, name: str, record: Mapping[str, str], out: Path
     """
     prepared = read_norms(open_local(checkpoint, source=f"zoo/{name}")).prepared()
     provenance = replace(prepared.provenance, extra={**prepared.provenance.extra, **record})
-    return replace(prepared, provenance=provenance).write(out, f"{name}.safetensors")
+    return replace(prepared, provenance=provenance).write(out / f"{name}.safetensors")

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lnsim.checkpoint.decode import decode, to_float32
+from lnsim.checkpoint.decode import decode, dtype_name, to_float32
+from lnsim.checkpoint.families import TOWERS
 from lnsim.checkpoint.header import TensorInfo
 from lnsim.checkpoint.roles import ROLES, NormTensor, RoleMap
-from lnsim.checkpoint.vectors import LLAMA_NAMES, RoleVectors
+from lnsim.checkpoint.vectors import RoleVectors, key_of
 from lnsim.errors import RoleError
 
 __all__ = ["Selection", "build_roles", "select"]
@@ -45,8 +46,8 @@ class Selection:
 def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, where: str) -> Selection:
     """Choose the norms to read.
 
-    By default every norm with a role in the main tower and in an MTP block; ``wanted`` narrows that or names roles of
-    other towers; ``everything`` adds all the rest.
+    By default every norm with a role in the main tower and in an MTP block; ``wanted`` narrows that, or names roles of
+    other towers as ``tower/role`` and all roles of one by its name; ``everything`` adds all the rest.
 
     Raises:
         RoleError: when a wanted role is not there; the message lists those that are.
@@ -55,7 +56,7 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
     if wanted is None:
         chosen = [key for key in groups if everything or _is_default(roles, key)]
     else:
-        chosen = _wanted(wanted, groups, everything=everything, where=where)
+        chosen = _wanted(wanted, groups, roles.main_tower, everything=everything, where=where)
     missing = {key: tuple(layers) for key, layers in roles.missing_layers.items() if layers}
     absent = [key for key in missing if key not in groups and _is_default(roles, key)]
     shown = set(chosen) | (set(absent) if wanted is None else set())
@@ -77,7 +78,7 @@ def build_roles(
         where: the checkpoint, for messages.
 
     Raises:
-        RoleError: when two tensors claim the same layer of a role, or layers differ in width or dtype.
+        RoleError: when two tensors claim the same layer of a role, or layers differ in width.
     """
     arrays = {
         name: decode(
@@ -91,7 +92,7 @@ def build_roles(
         kept, dropped = _same_width(key, group, arrays, where)
         notes.extend(dropped)
         found[key] = _stack(key, kept, arrays, where)
-        notes.extend(_oddities(found[key]))
+        notes.extend((*_mixed(found[key]), *_oddities(found[key])))
     return found, tuple(notes)
 
 
@@ -118,16 +119,25 @@ def _is_default(roles: RoleMap, key: str) -> bool:
     return tower in ("", roles.main_tower, "mtp")
 
 
-def _wanted(wanted: Iterable[str], groups: Mapping[str, Any], *, everything: bool, where: str) -> list[str]:
+def _wanted(
+    wanted: Iterable[str], groups: Mapping[str, Any], main_tower: str, *, everything: bool, where: str
+) -> list[str]:
     chosen: list[str] = [key for key in groups if everything and key.startswith("other/")]
     for name in wanted:
-        key = LLAMA_NAMES.get(name, name)
-        matching = [group for group in groups if group == key or (key == "other" and group.startswith("other/"))]
+        matching = _named(name, groups, main_tower)
         if not matching:
             known = ", ".join(sorted(dict.fromkeys(group.partition("other/")[0] or "other" for group in groups)))
             raise RoleError(f"Selecting role '{name}' of {where}: it has no such norms. It has: {known}.")
         chosen.extend(matching)
     return list(dict.fromkeys(chosen))
+
+
+def _named(name: str, groups: Iterable[str], main_tower: str) -> list[str]:
+    """The groups that a word names: one role, ``other``, or a tower with all its roles."""
+    key = key_of(name, main_tower)
+    if name == main_tower:
+        return [group for group in groups if "/" not in group]
+    return [group for group in groups if group == key or (name in (*TOWERS, "other") and group.startswith(f"{name}/"))]
 
 
 def _by_role(key: str) -> tuple[bool, str, int]:
@@ -172,10 +182,12 @@ def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArr
         raise RoleError(
             f"Reading role '{key}' of {where}: weight and bias should come in pairs; layers {_listed(odd)} have one."
         )
-    stored = _joined(key, [arrays[tensor.name] for tensor in weights.values()], where)
+    rows = [arrays[tensor.name] for tensor in weights.values()]
+    dtypes = tuple(dtype_name(row) for row in rows)
+    stored = _joined(rows)
     if not stored.size:
         raise RoleError(f"Reading role '{key}' of {where}: its norms have no channels.")
-    stored_bias = _joined(key, [arrays[tensor.name] for tensor in biases.values()], where) if biases else None
+    stored_bias = _joined([arrays[tensor.name] for tensor in biases.values()]) if biases else None
     first = next(iter(weights.values()))
     return RoleVectors(
         role=key,
@@ -188,6 +200,9 @@ def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArr
         bias_names=tuple(tensor.name for tensor in biases.values()),
         norm_type=first.norm_type,
         shared=first.shared,
+        tower=first.tower,
+        offset=first.offset,
+        dtypes=dtypes if len(set(dtypes)) > 1 else (),
     )
 
 
@@ -203,15 +218,20 @@ def _by_layer_number(key: str, tensors: Sequence[NormTensor], where: str) -> dic
     return found
 
 
-def _joined(key: str, rows: Sequence[npt.NDArray[Any]], where: str) -> npt.NDArray[Any]:
-    dtypes = {row.dtype.name for row in rows}
-    if len(dtypes) > 1:
-        raise RoleError(
-            f"Reading role '{key}' of {where}: all layers should have one dtype, found {', '.join(sorted(dtypes))}."
-        )
-    array = np.stack(rows)
+def _joined(rows: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The rows in one array; where their dtypes differ, in one that holds the values of each exactly."""
+    same = len({row.dtype for row in rows}) == 1
+    wide = np.float64 if any(row.dtype.itemsize > np.dtype(np.float32).itemsize for row in rows) else np.float32
+    array = np.stack(rows if same else [row.astype(wide) for row in rows])
     array.setflags(write=False)
     return array
+
+
+def _mixed(vectors: RoleVectors) -> list[str]:
+    if not vectors.dtypes:
+        return []
+    counts = ", ".join(f"{count} in {dtype}" for dtype, count in Counter(vectors.dtypes).most_common())
+    return [f"Role '{vectors.role}': its layers are stored in several dtypes ({counts}); they are widened."]
 
 
 def _oddities(vectors: RoleVectors) -> list[str]:

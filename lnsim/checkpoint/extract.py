@@ -1,4 +1,4 @@
-"""This module joins the readers: a SOURCE in, the norm vectors of a checkpoint out."""
+"""This module joins the readers: a SOURCE in, the norm vectors of a checkpoint out, kept as an extract where asked."""
 
 from __future__ import annotations
 
@@ -7,15 +7,37 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lnsim.checkpoint.kept import kept_reading
+from lnsim.checkpoint.kept import Kept, find_kept, kept_reading
+from lnsim.checkpoint.naming import Origin, choose_paths, origin_of
 from lnsim.checkpoint.opening import IN_FLIGHT, Found, find_source, open_found, open_stored
 from lnsim.checkpoint.question import Question
 from lnsim.checkpoint.reading import Prepared, Reading, read_norms
 from lnsim.checkpoint.source import Progress, no_progress
+from lnsim.checkpoint.store import provenance_at
 from lnsim.checkpoint.vectors import NormVectors
+from lnsim.errors import StoreError
 from lnsim.paths import vectors_dir
 
-__all__ = ["Extracted", "extract", "extract_and_keep", "load", "read_to_keep"]
+__all__ = ["Extracted", "Plan", "extract", "extract_and_keep", "find_to_keep", "load", "place", "read", "read_to_keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A question whose source is known, before anything of it is read.
+
+    Args:
+        question: what is asked.
+        found: what its source names.
+        origin: what that is; None where nothing will be written.
+        path: where the extract goes; None where nothing will be written.
+        begun: when the first of it was asked for.
+    """
+
+    question: Question
+    found: Found
+    origin: Origin | None
+    path: Path | None
+    begun: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +48,24 @@ class Extracted:
         question: what was asked.
         vectors: the answer; ``path`` is set where the file is there already.
         prepared: the extract; None where the file is there already.
+        path: where it goes; None where nobody said so.
     """
 
     question: Question
     vectors: NormVectors
     prepared: Prepared | None
+    path: Path | None = None
 
-    def keep(self, folder: Path, name: str | None = None) -> NormVectors:
+    def keep(self, path: Path | None = None) -> NormVectors:
         """Write the extract if it is not there, and return the vectors with its path.
 
         Raises:
-            StoreError: when the disk refuses, or the file does not read back the same.
+            StoreError: when the disk refuses, another file has the name, or the file does not read back the same.
         """
-        return self.vectors if self.prepared is None else replace(self.vectors, path=self.prepared.write(folder, name))
+        target = path or self.path
+        if self.prepared is None or target is None:
+            return self.vectors
+        return replace(self.vectors, path=self.prepared.write(target))
 
 
 def extract(
@@ -54,8 +81,8 @@ def extract(
 
     Args:
         source: what to read.
-        roles: roles to read, by lnsim's names (``pre_attention``, ``encoder/pre_mlp``) or the Llama family's; by
-            default every role of the main tower and of an MTP block.
+        roles: roles to read, by lnsim's names (``pre_attention``, ``encoder/pre_mlp``), the Llama family's, or a
+            tower's (``encoder``) for all of its roles; by default every role of the main tower and of an MTP block.
         revision: branch, tag or commit, for a repo id.
         everything: read every other norm as well, as ``other/...`` where it has no role.
         model_type: read the checkpoint as this family, whatever its config says.
@@ -66,8 +93,8 @@ def extract(
     """
     begun = time.perf_counter()
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
-    reading = _read(find_source(question.source, revision), question, progress)
-    return replace(reading.vectors(), seconds=time.perf_counter() - begun)
+    opened = open_found(find_source(question.source, revision), progress=progress)
+    return replace(read_norms(opened, question, progress=progress).vectors(), seconds=time.perf_counter() - begun)
 
 
 def extract_and_keep(
@@ -84,7 +111,8 @@ def extract_and_keep(
 ) -> NormVectors:
     """Read the norm vectors of a source as ``extract`` does, and keep them as an extract; ``path`` says where.
 
-    What was asked before at the same commit, and lies in the folder, is not read from the Hub again.
+    What was asked before at the same commit, and lies in the folder, is not read from the Hub again. A file that is no
+    extract of the same source is never replaced, and what such an extract holds stays in it.
 
     Args:
         source: what to read.
@@ -92,7 +120,7 @@ def extract_and_keep(
         revision: see ``extract``.
         out: folder for the extract, ``data/vectors`` of the project by default. A source that is a stored extract
             already is not written again unless a folder is given.
-        name: file name of the extract; by default made of the repo id and the commit.
+        name: file name of the extract; by default made of the repo id and the commit, or of the path.
         everything: see ``extract``.
         model_type: see ``extract``.
         again: read from the Hub even what is there.
@@ -102,42 +130,104 @@ def extract_and_keep(
         LnsimError: a sentence on what could not be read or written.
     """
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
-    found = read_to_keep(question, out, name, again=again, progress=progress)
-    return found.keep(vectors_dir() if out is None else out, name)
+    (planned,) = place([find_to_keep(question, out)], out, name)
+    if isinstance(planned, StoreError):
+        raise planned
+    return read_to_keep(planned, again=again, progress=progress).keep()
 
 
-def read_to_keep(
-    question: Question,
-    out: Path | None = None,
-    name: str | None = None,
-    *,
-    again: bool = False,
-    in_flight: int = IN_FLIGHT,
-    progress: Progress = no_progress,
-) -> Extracted:
-    """Read what a question asks, or find that it was kept before; the arguments are those of ``extract_and_keep``.
+def find_to_keep(question: Question, out: Path | None = None, *, in_flight: int = IN_FLIGHT) -> Plan:
+    """Find what a question's source is, and that of a repo its commit; nothing of it is read.
 
     Args:
         question: what is asked.
-        out: where it may be kept.
-        name: under which name.
-        again: read from the Hub even what is there.
+        out: folder for the extract, as for ``extract_and_keep``.
         in_flight: requests at once, together with all other reading of the same number.
-        progress: told how many reads are done of how many planned.
+
+    Raises:
+        LnsimError: a sentence on what is not there.
+    """
+    begun = time.perf_counter()
+    found = find_source(question.source, question.revision, in_flight=in_flight)
+    stays = out is None and found.path is not None and provenance_at(found.path) is not None
+    return Plan(question, found, None if stays else origin_of(found), None, begun)
+
+
+def place(plans: Iterable[Plan], out: Path | None, name: str | None = None) -> list[Plan | StoreError]:
+    """The same plans with the paths of their extracts, all of them known and checked; or why there is none.
+
+    Args:
+        plans: of one call.
+        out: folder for the extracts.
+        name: file name, for a single plan.
+    """
+    plans, folder = list(plans), vectors_dir() if out is None else out
+    origins = [plan.origin if name is None else replace(plan.origin, names=(name,)) for plan in plans if plan.origin]
+    paths = iter(choose_paths(origins, folder))
+    return [_placed(plan, None if plan.origin is None else next(paths)) for plan in plans]
+
+
+def _placed(plan: Plan, path: Path | StoreError | None) -> Plan | StoreError:
+    return path if isinstance(path, StoreError) else replace(plan, path=path)
+
+
+def read(question: Question, *, in_flight: int = IN_FLIGHT, progress: Progress = no_progress) -> Extracted:
+    """Read what a question asks and plan no extract; what ``data/vectors`` holds of the same commit is taken.
 
     Raises:
         LnsimError: a sentence on what could not be read.
     """
     begun = time.perf_counter()
     found = find_source(question.source, question.revision, in_flight=in_flight)
-    kept = None if again else kept_reading(found, question, vectors_dir() if out is None else out, name)
-    reading = _read(found, question, progress) if kept is None else kept
-    path = reading.extract_path if kept is not None or out is None else None
-    vectors = replace(reading.vectors(), path=path, seconds=time.perf_counter() - begun)
-    if kept is not None:
+    folder = vectors_dir()
+    known = found.repo_name is not None and any(folder.glob(f"{_beginning(found)}*"))
+    origin = origin_of(found) if known else None  # else its commit can be asked for when it is opened
+    path = None if origin is None else folder / origin.names[0]
+    return read_to_keep(Plan(question, found, origin, path, begun), progress=progress)
+
+
+def _beginning(found: Found) -> str:
+    return "" if found.repo_name is None else found.repo_name.repo_id.replace("/", "--")
+
+
+def read_to_keep(plan: Plan, *, again: bool = False, progress: Progress = no_progress) -> Extracted:
+    """Read what is planned, or find that it was kept before.
+
+    Args:
+        plan: with its path, where it is to be kept.
+        again: read from the Hub even what is there.
+        progress: told how many reads are done of how many planned.
+
+    Raises:
+        LnsimError: a sentence on what could not be read.
+    """
+    found, question = plan.found, plan.question
+    kept = _kept(plan)
+    reading = kept_reading(question, kept) if kept and found.repo_name is not None and not again else None
+    if kept is not None and reading is not None:
+        vectors = replace(reading.vectors(), path=kept.path, seconds=time.perf_counter() - plan.begun)
         traffic = found.traffic
-        vectors = replace(vectors, requests=traffic.requests, bytes_received=traffic.bytes_received)
-    return Extracted(question, vectors, reading.prepared(question.record()) if path is None else None)
+        return Extracted(
+            question, replace(vectors, requests=traffic.requests, bytes_received=traffic.bytes_received), None
+        )
+    opened = open_found(found, progress=progress)
+    reading = read_norms(opened, question, keep=kept.names if kept else (), progress=progress)
+    path = reading.extract_path if plan.path is None else None
+    vectors = replace(reading.vectors(), path=path, seconds=time.perf_counter() - plan.begun)
+    return Extracted(question, vectors, None if path else _prepared(reading, plan, kept), plan.path)
+
+
+def _kept(plan: Plan) -> Kept | None:
+    """The extract that lies where this one would: of the same commit, so that the two can be one."""
+    if plan.origin is None or plan.path is None:
+        return None
+    return find_kept(plan.path, plan.origin.identity, plan.origin.commit)
+
+
+def _prepared(reading: Reading, plan: Plan, kept: Kept | None) -> Prepared:
+    answers = (*(kept.answers if kept else ()), plan.question.record()) if plan.found.repo_name is not None else ()
+    identity = None if plan.origin is None else plan.origin.identity
+    return reading.prepared(identity, answers, kept.roles if kept else ())
 
 
 def load(source: str | Path) -> NormVectors:
@@ -152,13 +242,3 @@ def load(source: str | Path) -> NormVectors:
     begun = time.perf_counter()
     vectors = read_norms(open_stored(str(source))).vectors()
     return replace(vectors, seconds=time.perf_counter() - begun)
-
-
-def _read(found: Found, question: Question, progress: Progress) -> Reading:
-    return read_norms(
-        open_found(found, progress=progress),
-        question.roles,
-        everything=question.everything,
-        model_type=question.model_type,
-        progress=progress,
-    )

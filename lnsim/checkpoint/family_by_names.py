@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lnsim.checkpoint.families import Family, Stack
 from lnsim.checkpoint.family_table import FAMILIES, Choice, towers_of, unknown_family, without_table
@@ -32,12 +31,10 @@ def choose_by_names(norms: Sequence[NormName], where: str) -> Choice:
     if any(roles != fitting[0][1] for _, roles in fitting):
         raise unknown_family(norms, where, f"there is no config, and the tables with these names disagree: {names}")
     notes = [f"No config: roles from names alone; families with exactly these names: {names}."]
-    offsets = {tower.offset for family, _ in fitting for tower in family.stacks}
+    both = len({tower.offset for family, _ in fitting for tower in family.stacks}) > 1
     family = fitting[0][0]
-    if len(offsets) > 1:
-        notes.append("Some of these families store gamma minus one; it is taken as stored (offset 0).")
-        family = replace(family, stacks=tuple(replace(stack, offset=0.0) for stack in family.stacks))
-    return Choice(family, "", tuple(Tower(stack, {}, None) for stack in family.stacks), notes=tuple(notes))
+    towers = tuple(Tower(stack, {}, None) for stack in family.stacks)
+    return Choice(family, "", towers, notes=tuple(notes), both_offsets=both)
 
 
 def choose_by_type(norms: Sequence[NormName], model_type: str, where: str) -> Choice:

@@ -31,13 +31,17 @@ HOW_TO_ADD = (
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The family, its towers with this checkpoint's config, towers that stand beside it, and sentences."""
+    """The family, its towers with this checkpoint's config, towers that stand beside it, and sentences.
+
+    ``both_offsets`` says that families which store gamma and others which store it minus one have exactly these names.
+    """
 
     family: Family
     model_type: str
     towers: tuple[Tower, ...]
     beside: tuple[Tower, ...] = ()
     notes: tuple[str, ...] = ()
+    both_offsets: bool = False
 
 
 def known_model_types() -> tuple[str, ...]:

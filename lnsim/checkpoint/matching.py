@@ -89,8 +89,10 @@ def _lines(stack: Stack) -> Lines:
     return lines
 
 
-def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) -> list[Match]:
+def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str, *, chosen: bool = False) -> list[Match]:
     """Match every norm-like name, in order; a two-dimensional tensor that is no per-head norm is dropped.
+
+    Where someone chose these norms out of a checkpoint, the blocks beside which one stood need not be there.
 
     Raises:
         RoleError: one tower's blocks appear under two prefixes, or two norms claim one place.
@@ -99,6 +101,8 @@ def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) 
     marked = _marked_layers(norms)
     first = [_look_up(norm, index, marked, None) for norm in norms]
     roots = _block_roots(first, where)
+    if chosen:
+        roots = {id(match.tower): match.root for match in first if match.pattern} | roots
     matches = []
     for norm, match in zip(norms, first, strict=True):
         if match.pattern is not None and not match.pattern.in_block:

@@ -43,6 +43,7 @@ class RepoName:
 
     repo_id: str
     revision: str | None
+    part: str = ""
 
 
 def parse_repo_name(text: str, revision: str | None = None) -> RepoName:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import lnsim
+from lnsim.checkpoint.vectors import LLAMA_NAMES
 
 __all__ = ["Question"]
 
@@ -22,6 +23,7 @@ class Question:
         roles: those wanted; None for the default.
         everything: every other norm as well.
         model_type: read the checkpoint as this family.
+        tower: take this one for the main tower.
     """
 
     source: str
@@ -29,6 +31,7 @@ class Question:
     roles: tuple[str, ...] | None = None
     everything: bool = False
     model_type: str | None = None
+    tower: str | None = None
 
     @classmethod
     def of(
@@ -50,4 +53,14 @@ class Question:
         The version stands in it because another version may know more roles.
         """
         asked = {"roles": self.roles, "everything": self.everything, "model_type": self.model_type}
-        return json.dumps({"lnsim": lnsim.__version__} | asked)
+        tower = {} if self.tower is None else {"tower": self.tower}
+        return json.dumps({"lnsim": lnsim.__version__} | asked | tower)
+
+    def answered_by(self, records: Collection[str], keys: Collection[str]) -> bool:
+        """Whether an extract answers it that answers these questions already and holds all norms of these roles."""
+        if self.record() in records:
+            return True
+        if self.roles is None or self.everything:
+            return False
+        whole = replace(self, roles=None).record()
+        return whole in records and all(LLAMA_NAMES.get(role, role) in keys for role in self.roles)

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.header import Header, TensorInfo
 from lnsim.checkpoint.local import LocalCheckpoint
+from lnsim.checkpoint.offset import check_values, offset_texts
+from lnsim.checkpoint.question import Question
 from lnsim.checkpoint.ranges import tensor_range
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, locate, no_progress
 from lnsim.checkpoint.store import (
+    Identity,
     Provenance,
     StoredTensor,
-    extract_name,
     json_texts,
     read_provenance,
     read_sources,
     write_extract,
 )
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors, TensorSource
-from lnsim.errors import RoleError
+from lnsim.errors import RoleError, StoreError
 
-__all__ = ["ASKED_KEY", "Prepared", "Reading", "map_checkpoint", "read_norms", "tensor_infos"]
+__all__ = ["ANSWERS_KEY", "ROLES_KEY", "Prepared", "Reading", "map_checkpoint", "read_norms", "tensor_infos"]
 
-ASKED_KEY = "asked"
-"""Metadata key of an extract from the Hub: the question that it answers."""
+ANSWERS_KEY = "answers"
+"""Metadata key of an extract: the questions that it answers."""
 
-_ROLES_KEY = "roles_read"
+ROLES_KEY = "roles_read"
 """Metadata key of an extract: the role keys it holds, so that a narrowed one does not look as if layers were lost."""
+
+_TOWER_KEY = "main_tower"
+"""Metadata key of an extract: the checkpoint's main tower, which a narrowed extract does not show any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +47,18 @@ class Prepared:
     Args:
         tensors: what it holds.
         provenance: where that came from.
-        name: its usual file name, made of the repo id and the commit.
     """
 
     tensors: tuple[StoredTensor, ...] = field(repr=False)
     provenance: Provenance
-    name: str
 
-    def write(self, folder: Path, name: str | None = None) -> Path:
-        """Write it into a folder, made if it is not there, and return its path.
+    def write(self, path: Path) -> Path:
+        """Write it to a path, whose folder is made if it is not there, and return the path.
 
         Raises:
-            StoreError: when the disk refuses, or the file does not read back the same.
+            StoreError: as ``write_extract``.
         """
-        return write_extract(folder / (name or self.name), self.tensors, self.provenance)
+        return write_extract(path, self.tensors, self.provenance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Reading:
         role_map: what each norm is.
         selection: the norms that were read.
         infos: dtype and shape of each tensor read.
-        data: bytes of each tensor read.
+        data: bytes of each tensor read, also of those read only to be kept.
         sources: where these bytes came from in the first place.
     """
 
@@ -99,6 +103,9 @@ class Reading:
             provenance=self._provenance_texts(),
             requests=opened.traffic.requests,
             bytes_received=opened.traffic.bytes_received,
+            main_tower=self.role_map.main_tower,
+            towers=tuple(dict.fromkeys(tensor.tower for tensor in self.role_map.tensors if tensor.layer >= 0)),
+            offset=check_values(self.role_map.offset, roles.values(), where=opened.where),
         )
 
     @property
@@ -108,11 +115,15 @@ class Reading:
             return None
         return self.opened.folder / next(iter(self.opened.headers))
 
-    def prepared(self, asked: str | None = None) -> Prepared:
+    def prepared(
+        self, identity: Identity | None = None, answers: Sequence[str] = (), roles: Sequence[str] = ()
+    ) -> Prepared:
         """The extract of these bytes, ready to be written.
 
         Args:
-            asked: the question that it answers, kept for what comes from the Hub.
+            identity: what the source is, where its provenance does not tell.
+            answers: the questions that it answers.
+            roles: role keys that it holds beside those that were asked for.
         """
         opened = self.opened
         tensors = [
@@ -121,31 +132,39 @@ class Reading:
             for origin in (self.sources[key],)
         ]
         extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
-        extra |= {_ROLES_KEY: json.dumps(list(self.selection.tensors))}
-        if asked is not None and opened.commit is not None and not _is_extract(opened):
-            extra |= {ASKED_KEY: asked}
+        extra |= {ROLES_KEY: json.dumps(list(dict.fromkeys((*self.selection.tensors, *roles))))}
+        extra |= {_TOWER_KEY: self.role_map.main_tower} | offset_texts(self.role_map.offset)
+        extra |= {} if identity is None else identity.texts()
+        if answers:
+            extra |= {ANSWERS_KEY: json.dumps(list(dict.fromkeys(answers)))}
         provenance = Provenance(
             source=opened.source,
             repo_id=opened.repo_id,
             commit=opened.commit,
             revision=opened.revision,
             model_type=self.role_map.model_type,
-            config=opened.config or {"model_type": self.role_map.model_type},
+            config=_config_read(opened, self.role_map),
             extra=extra,
         )
-        return Prepared(
-            tuple(tensors), provenance, extract_name(opened.repo_id or Path(opened.source).name, opened.commit)
-        )
+        return Prepared(tuple(tensors), provenance)
 
     def _provenance_texts(self) -> dict[str, str]:
         known = {"repo_id": self.opened.repo_id, "revision": self.opened.revision}
         return {key: text for key, text in known.items() if text is not None} | _extract_texts(self.opened)
 
 
-def map_checkpoint(opened: Checkpoint, model_type: str | None = None) -> RoleMap:
+def map_checkpoint(opened: Checkpoint, model_type: str | None = None, tower: str | None = None) -> RoleMap:
     """The roles of every norm of an opened checkpoint; raises RoleError as ``map_roles`` does."""
     shapes = {name: info.shape for name, info in tensor_infos(opened).items()}
-    return map_roles(shapes, opened.config, where=opened.where, model_type=model_type)
+    metadata = {key: text for header in opened.headers.values() for key, text in header.metadata.items()}
+    return map_roles(
+        shapes,
+        opened.config,
+        where=opened.where,
+        model_type=model_type,
+        main_tower=tower or _extract_texts(opened).get(_TOWER_KEY),
+        metadata=metadata,
+    )
 
 
 def tensor_infos(opened: Checkpoint) -> dict[str, TensorInfo]:
@@ -155,32 +174,62 @@ def tensor_infos(opened: Checkpoint) -> dict[str, TensorInfo]:
 
 def read_norms(
     opened: Checkpoint,
-    roles: Iterable[str] | None = None,
+    question: Question | None = None,
     *,
-    everything: bool = False,
-    model_type: str | None = None,
+    as_asked: bool = False,
+    keep: Iterable[str] = (),
     progress: Progress = no_progress,
 ) -> Reading:
-    """Read the norms of an opened checkpoint; the arguments are those of ``extract``.
+    """Read the norms of an opened checkpoint.
+
+    Args:
+        opened: headers only.
+        question: what is asked of it; the default where None.
+        as_asked: hold an extract to the question; by default all that it holds is the default.
+        keep: further tensors to read, for the extract alone.
+        progress: told how many reads are done of how many planned.
 
     Raises:
         RoleError: when the family is unknown, a wanted role is not there, or no norm has a role.
+        StoreError: when a tensor to keep is not there any more.
     """
-    role_map = map_checkpoint(opened, model_type)
-    wanted = None if roles is None else tuple(roles)
-    selection = select(
-        role_map, wanted, everything=everything or (wanted is None and _is_extract(opened)), where=opened.where
-    )
+    asked = Question(opened.source) if question is None else question
+    role_map = map_checkpoint(opened, asked.model_type, asked.tower)
+    everything = asked.everything or (asked.roles is None and not as_asked and _is_extract(opened))
+    selection = select(role_map, asked.roles, everything=everything, where=opened.where)
     if not selection.tensors:
         raise RoleError(
             f"Reading {opened.where}: none of its norms has a role in the main tower; --all reads the rest."
         )
     selection = _without_unread(selection, opened)
     recorded = _recorded_sources(opened)
-    opened.keep_only(selection.names)
-    data = opened.read(selection.names, progress)
+    names = _with_kept(selection.names, keep, opened)
+    opened.keep_only(names)
+    data = opened.read(names, progress)
     sources = {name: recorded[name] for name in data} if recorded else _sources(opened, data)
     return Reading(opened, role_map, selection, tensor_infos(opened), data, sources)
+
+
+def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) -> tuple[str, ...]:
+    """The tensors asked for, then those that an extract of them must not lose.
+
+    Raises:
+        StoreError: when the checkpoint has them no more.
+    """
+    there = tensor_infos(opened)
+    lost = [name for name in keep if name not in there]
+    if lost:
+        raise StoreError(
+            f"Keeping the norms of {opened.where}: the extract that is there holds {lost[0]!r:.120} and {len(lost)} in "
+            f"all that the checkpoint has no more. Move that extract away, or name another folder with --out."
+        )
+    return tuple(dict.fromkeys((*names, *keep)))
+
+
+def _config_read(opened: Checkpoint, role_map: RoleMap) -> Mapping[str, Any]:
+    """The config, with the family that read the checkpoint where someone named another than the config does."""
+    config = opened.config or {}
+    return config if not role_map.told else {**config, "model_type": role_map.model_type}
 
 
 def _recorded_sources(opened: Checkpoint) -> dict[str, TensorSource]:
@@ -210,15 +259,15 @@ def _extract_texts(opened: Checkpoint) -> dict[str, str]:
     for header in opened.headers.values():
         provenance = read_provenance(header)
         if provenance is not None:
-            found.update({key: text for key, text in provenance.extra.items() if key not in (_ROLES_KEY, ASKED_KEY)})
+            found.update({key: text for key, text in provenance.extra.items() if key not in (ROLES_KEY, ANSWERS_KEY)})
     return found
 
 
 def _roles_read(opened: Checkpoint) -> list[str] | None:
     for header in opened.headers.values():
         provenance = read_provenance(header)
-        if provenance is not None and _ROLES_KEY in provenance.extra:
-            return json_texts(header.metadata, _ROLES_KEY)
+        if provenance is not None and ROLES_KEY in provenance.extra:
+            return json_texts(header.metadata, ROLES_KEY)
     return None
 
 

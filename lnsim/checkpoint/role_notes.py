@@ -19,12 +19,10 @@ def has_blocks(tower: Tower, matches: Iterable[Match]) -> bool:
 
 
 def notes_for(choice: Choice, matches: Sequence[Match]) -> Iterator[str]:
-    """The notes of a role map: the choice's own, then those on gamma, blocks, heads and norms left as other."""
+    """The notes of a role map: the choice's own, then those on blocks, heads and norms left as other."""
     yield from choice.notes
     if choice.family.note:
         yield choice.family.note
-    if any(m.pattern and m.tower and m.tower.stack.offset and not m.pattern.plain for m in matches):
-        yield "Gamma is stored minus one: 1.0 is added for the effective gamma, the stored bytes are kept."
     for tower in (*choice.towers, *choice.beside):
         yield from _tower_notes(tower, [match for match in matches if match.tower is tower and match.pattern])
     for tower in choice.beside:

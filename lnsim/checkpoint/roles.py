@@ -18,12 +18,16 @@ from lnsim.checkpoint.family_table import FAMILIES, Choice, unknown_family
 from lnsim.checkpoint.gaps import block_counts, find_gaps
 from lnsim.checkpoint.matching import Match, match_norms
 from lnsim.checkpoint.norm_names import NormName, norm_names
+from lnsim.checkpoint.offset import decide_offset, offset_sentence
 from lnsim.checkpoint.role_notes import has_blocks, notes_for
+from lnsim.checkpoint.store import FORMAT
+from lnsim.checkpoint.vectors import Offset
 from lnsim.errors import RoleError
 
 __all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
 
 KINDS = ("weight", "bias")
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 LEAVES = frozenset(
     next(part for part in reversed(pattern.path.split(".")) if part not in "*#" and not part.isdigit())
     for family in FAMILIES
@@ -41,6 +45,7 @@ TELLTALES = (
     "post_self_attn_layernorm",
     "post_mlp_layernorm",
 )
+NO_OFFSET = Offset()
 TOWER_WORDS = {
     "vision": ("vision", "visual", "image", "vit", "vpm", "resampler"),
     "audio": ("audio", "speech", "apm"),
@@ -84,7 +89,8 @@ class RoleMap:
 
     ``n_layers`` holds the blocks expected of each tower (from the config where it tells, else counted).
     ``missing_layers`` maps a role key to the layers that lack its weight, gaps by design included; -1 stands for a
-    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader.
+    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader. ``offset`` is what is
+    added where the family stores gamma minus one; ``told`` says that a person named the family.
     """
 
     family: str
@@ -95,6 +101,8 @@ class RoleMap:
     n_layers: Mapping[str, int]
     missing_layers: Mapping[str, tuple[int, ...]]
     notes: tuple[str, ...]
+    offset: Offset = NO_OFFSET
+    told: bool = False
 
     def __post_init__(self) -> None:
         if self.main_tower not in TOWERS or self.norm_type not in NORM_TYPES:
@@ -119,6 +127,8 @@ def map_roles(
     *,
     where: str,
     model_type: str | None = None,
+    main_tower: str | None = None,
+    metadata: Mapping[str, str] = NO_METADATA,
 ) -> RoleMap:
     """Map every norm of a checkpoint to its tower, layer and role.
 
@@ -127,6 +137,8 @@ def map_roles(
         config: the parsed ``config.json``, or None for a bare file.
         where: ``repo@commit`` or a path, for messages.
         model_type: read the checkpoint as this family, whatever the config says.
+        main_tower: take this one for the main tower, if any of its norms is there.
+        metadata: the free texts of the checkpoint's files.
 
     Raises:
         RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
@@ -138,25 +150,30 @@ def map_roles(
         )
     norms = norm_names(shapes, LEAVES)
     choice = choose([norm for norm in norms if len(norm.shape) == 1], config, model_type, where)
-    matches = match_norms(norms, (*choice.towers, *choice.beside), where)
+    chosen = metadata.get("format") == FORMAT
+    matches = match_norms(norms, (*choice.towers, *choice.beside), where, chosen=chosen)
     _check_sizes(matches, where)
     towers = (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
     _check_layout(choice, matches, where)
-    main = _main_tower(choice, matches, where)
+    known = frozenset(tower.stack.tower for tower in towers)
+    main = main_tower if main_tower in known and chosen else _main_tower(choice, matches, where, main_tower)
     biased = frozenset(match.norm.template for match in matches if match.norm.kind == "bias")
-    tensors = tuple(_tensor(match, main, biased) for match in matches)
+    offset = decide_offset(choice, shapes, metadata, told=model_type is not None)
+    tensors = tuple(_tensor(match, main, biased, offset) for match in matches)
     counts = block_counts(towers, matches)
     return RoleMap(
         family=choice.family.name,
         model_type=choice.model_type,
         main_tower=main,
-        norm_type=next(tower.stack.norm_type for tower in choice.towers if tower.stack.tower == main),
+        norm_type=next(tower.stack.norm_type for tower in towers if tower.stack.tower == main),
         tensors=tensors,
         n_layers=MappingProxyType(counts),
         missing_layers=MappingProxyType(
             {role_key(main, *key): layers for key, layers in find_gaps(towers, matches, counts).items()}
         ),
-        notes=tuple(notes_for(choice, matches)),
+        notes=tuple(filter(None, (*notes_for(choice, matches), offset_sentence(offset)))),
+        offset=offset,
+        told=model_type is not None,
     )
 
 
@@ -177,13 +194,15 @@ def _check_sizes(matches: Iterable[Match], where: str) -> None:
             )
 
 
-def _main_tower(choice: Choice, matches: Sequence[Match], where: str) -> str:
-    """The first tower of the family that has block norms.
+def _main_tower(choice: Choice, matches: Sequence[Match], where: str, wanted: str | None) -> str:
+    """The tower wanted, else the first one of the family that has block norms.
 
     Raises:
         RoleError: no tower has any.
     """
     present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= 0 and not m.mtp}
+    if wanted in present:
+        return wanted
     for stack in choice.family.stacks:
         if stack.tower in present:
             return stack.tower
@@ -206,14 +225,15 @@ def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
         )
 
 
-def _tensor(match: Match, main: str, biased: frozenset[str]) -> NormTensor:
+def _tensor(match: Match, main: str, biased: frozenset[str], decided: Offset) -> NormTensor:
     norm, pattern, tower = match.norm, match.pattern, match.tower
     if pattern is None or tower is None:
         # Nothing but a bias tells the type of a norm without a table.
         norm_type = "layernorm" if norm.template in biased else "rmsnorm"
         return NormTensor(norm.name, _tower_of(norm, match, main), -1, "other", norm.kind, norm_type, 0.0, False)
     name = "mtp" if match.mtp else tower.stack.tower
-    offset = 0.0 if pattern.plain or norm.kind == "bias" else tower.stack.offset
+    minus_one = tower.stack.offset and not pattern.plain and norm.kind == "weight"
+    offset = decided.value if minus_one else 0.0
     norm_type = pattern.norm_type or tower.stack.norm_type
     return NormTensor(norm.name, name, match.layer, pattern.role, norm.kind, norm_type, offset, pattern.shared)
 

@@ -12,23 +12,28 @@ import hashlib
 import json
 import os
 import re
+import stat
 import tempfile
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.header import LENGTH_BYTES, Header, parse_header
+from lnsim.checkpoint.header import LENGTH_BYTES, Header, header_stop, parse_header
 from lnsim.checkpoint.ranges import tensor_range
 from lnsim.checkpoint.vectors import TensorSource
 from lnsim.errors import HeaderError, StoreError
 
 __all__ = [
     "FORMAT",
+    "Identity",
     "Provenance",
     "StoredTensor",
     "extract_name",
     "json_texts",
+    "kept_header",
+    "provenance_at",
     "read_provenance",
     "read_sources",
     "write_extract",
@@ -42,6 +47,16 @@ _MAX_CONFIG_ITEMS = 256
 
 _MAX_DEPTH = 50
 """Deeper parts of a config are left out too; the deepest known has 5 levels."""
+
+_ORIGIN_KEY = "origin"
+"""Metadata key of an extract of what lay on disk: a digest of its path, so that it is known again and not told."""
+
+_PART_KEY = "part"
+"""Metadata key of an extract of a part of a repo: the folder or file below its root."""
+
+_LONGEST_NAME = 120
+_MOST_BYTES = 190
+"""Characters of an extract's name, and its bytes: with commit, ending and temporary name they stay below 255."""
 
 _OWN_KEYS = ("format", "source", "repo_id", "commit", "revision", "model_type", "hidden_size", "n_layers")
 
@@ -75,6 +90,27 @@ class StoredTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """What a source is, whatever its commit: two extracts of one source may replace each other, and no other file.
+
+    Args:
+        kind: ``repo``, ``path`` (of something on disk), or ``name`` (of what was made for the purpose).
+        name: the repo id, the digest of the path, or the name.
+        part: folder or file below the root of the repo, or empty.
+    """
+
+    kind: str
+    name: str
+    part: str = ""
+
+    def texts(self) -> dict[str, str]:
+        """What an extract's metadata must hold to tell it, beside the repo id and the source."""
+        if self.kind == "path":
+            return {_ORIGIN_KEY: self.name}
+        return {_PART_KEY: self.part} if self.part else {}
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """What an extract remembers about its checkpoint.
 
@@ -96,6 +132,15 @@ class Provenance:
     config: Mapping[str, Any]
     extra: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def identity(self) -> Identity:
+        """What the extract is of."""
+        if self.repo_id is not None:
+            return Identity("repo", self.repo_id, self.extra.get(_PART_KEY, ""))
+        if _ORIGIN_KEY in self.extra:
+            return Identity("path", self.extra[_ORIGIN_KEY])
+        return Identity("name", self.source)
+
 
 def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Provenance) -> Path:
     """Write an extract, check it by reading it back, and give it its name.
@@ -103,12 +148,14 @@ def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Prove
     The file is a pure function of the arguments: the same tensors and provenance give the same bytes.
 
     Raises:
-        StoreError: when there is nothing to write, the disk refuses, or the file does not read back the same.
+        StoreError: when there is nothing to write, another file has the name, the disk refuses, or the file does not
+            read back the same.
     """
     if not tensors:
         raise StoreError(f"Writing {path.name}: there are no tensors to write.")
     content = _serialise(tensors, _metadata(tensors, provenance))
     try:
+        _check_replaceable(path, provenance)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
             dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
@@ -124,6 +171,42 @@ def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Prove
     except OSError as error:
         raise StoreError(f"Writing {path}: {error.strerror or error}. Nothing was changed.") from error
     return path
+
+
+def _check_replaceable(path: Path, provenance: Provenance) -> None:
+    """Refuse to replace what is no extract of the same source, however it came there.
+
+    Raises:
+        StoreError: naming the file.
+    """
+    if not os.path.lexists(path):
+        return
+    kept = None if path.is_symlink() else provenance_at(path)
+    if kept is None or kept.identity != provenance.identity:
+        what = "no extract of lnsim" if kept is None else f"an extract of another source, '{kept.source:.120}'"
+        raise StoreError(
+            f"Writing {path}: a file of this name is there, and it is {what}. It is not replaced; move it away, or "
+            f"name another folder. Nothing was changed."
+        )
+
+
+def provenance_at(path: Path) -> Provenance | None:
+    """The provenance of the extract at a path; None where there is no file, or one that is no extract."""
+    header = kept_header(path)
+    return None if header is None else read_provenance(header)
+
+
+def kept_header(path: Path) -> Header | None:
+    """The header of the extract at a path, even where its vectors are cut short; None where there is none."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None
+        with path.open("rb") as file:
+            start = file.read(LENGTH_BYTES)
+            header = parse_header(start + file.read(header_stop(start) - LENGTH_BYTES), where=path.name)
+        return None if read_provenance(header) is None else header
+    except (OSError, ValueError, HeaderError, StoreError):
+        return None  # not to be read: whatever it is, it is no extract that may be replaced
 
 
 def read_provenance(header: Header) -> Provenance | None:
@@ -169,19 +252,42 @@ def _tensor_source(name: str, entry: Any) -> TensorSource:
     return TensorSource(**entry)
 
 
-def extract_name(repo_id: str, commit: str | None) -> str:
-    """File name of an extract: made of safe characters only, whatever the repo is called.
+def extract_name(label: str, commit: str | None, *, keep_end: bool = False) -> str:
+    """File name of an extract: letters and digits of any script and ``._-``, whatever the source is called.
+
+    Args:
+        label: a repo id, or the last parts of a path, parted by ``/``.
+        commit: the commit read, where there is one.
+        keep_end: cut a label that is too long at its beginning, with a digest of all of it, so that it stays apart.
 
     >>> extract_name("Qwen/Qwen3-4B", "1cfa9a7208912126459214e8b04321603b3df60c")
     'Qwen--Qwen3-4B@1cfa9a720891.safetensors'
     """
-    safe = _safe(repo_id.replace("/", "--")).strip(".-") or "model"
-    return f"{safe[:120]}{'@' + _safe(commit[:12]) if commit else ''}.safetensors"
+    safe = _safe(label.replace("/", "--")).strip(".-") or "model"
+    short = _cut(safe, keep_end)
+    return f"{short}{'@' + _safe(commit[:12]) if commit else ''}.safetensors"
 
 
 def _safe(text: str) -> str:
-    """Text of letters, digits and ``._-``: no part of a file name that it is in can be a path."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+    """Text of letters and digits, their accents, and ``._-``: no part of a file name that it is in can be a path.
+
+    File systems and keyboards differ in how they write an accent; here it has one spelling.
+    """
+    signs = unicodedata.normalize("NFC", text)
+    return re.sub("\0+", "-", "".join(c if c in "._-" or unicodedata.category(c)[0] in "LNM" else "\0" for c in signs))
+
+
+def _cut(text: str, keep_end: bool) -> str:
+    if _fits(text):
+        return text
+    digest = f"{hashlib.sha256(text.encode('utf-8')).hexdigest()[:8]}-" if keep_end else ""
+    while not _fits(digest + text):
+        text = text[1:] if keep_end else text[:-1]
+    return digest + text
+
+
+def _fits(text: str) -> bool:
+    return len(text) <= _LONGEST_NAME and len(text.encode("utf-8")) <= _MOST_BYTES
 
 
 def _metadata(tensors: Sequence[StoredTensor], provenance: Provenance) -> dict[str, str]:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lnsim.checkpoint.decode import DTYPES
 from lnsim.errors import RoleError
 from lnsim.text import printable
 
-__all__ = ["NormVectors", "RoleVectors", "TensorSource"]
+__all__ = ["LLAMA_NAMES", "NormVectors", "Offset", "RoleVectors", "TensorSource", "key_of", "same_stored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,25 @@ class TensorSource:
     dtype: str
 
 
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """What is added to a stored weight for the effective γ, in the roles whose family stores it minus one.
+
+    Args:
+        value: 1.0 or 0.0.
+        decided: False where the evidence leaves it open; the value is 0.0 then.
+        reason: what it rests on; empty where no table at hand stores γ minus one.
+        by_format: whether nothing but a mark in the file's metadata tells.
+        likely: what the stored values speak for, where it is not decided.
+    """
+
+    value: float = 0.0
+    decided: bool = True
+    reason: str = ""
+    by_format: bool = False
+    likely: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RoleVectors:
     """The vectors of one role, one row a layer.
@@ -54,6 +74,9 @@ class RoleVectors:
         bias_names: tensor names of the biases, one a row, or empty.
         norm_type: ``rmsnorm`` or ``layernorm``.
         shared: True where one norm feeds attention and MLP at once.
+        tower: the stack of blocks that they belong to, for example ``encoder``; empty where nobody told.
+        offset: what was added to the stored weight for the effective γ.
+        dtypes: the stored dtype of each row where they differ, else empty; ``stored`` is then widened to float32.
     """
 
     role: str
@@ -66,6 +89,9 @@ class RoleVectors:
     norm_type: str
     shared: bool = False
     bias_names: tuple[str, ...] = ()
+    tower: str = ""
+    offset: float = 0.0
+    dtypes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_layers = len(self.layers)
@@ -81,6 +107,13 @@ class RoleVectors:
     def hidden_size(self) -> int:
         """Channels of each vector."""
         return int(self.scale.shape[1])
+
+    @property
+    def as_stored(self) -> tuple[npt.NDArray[Any], ...]:
+        """Each row in its own stored dtype."""
+        if not self.dtypes:
+            return tuple(self.stored)
+        return tuple(row.astype(DTYPES[dtype]) for row, dtype in zip(self.stored, self.dtypes, strict=True))
 
     def row(self, layer: int) -> int:
         """Row of a layer number; raises RoleError where the layer has no such norm."""
@@ -134,6 +167,9 @@ class NormVectors:
         bytes_received: bytes of response bodies received.
         seconds: wall-clock time of the read.
         path: the extract that was written, or None.
+        main_tower: the tower whose roles are written bare; empty where nobody told.
+        towers: those of which norms are there, read or not.
+        offset: whether the file stores γ or γ minus one, and on what evidence.
     """
 
     source: str
@@ -151,17 +187,28 @@ class NormVectors:
     bytes_received: int = 0
     seconds: float = 0.0
     path: Path | None = None
+    main_tower: str = ""
+    towers: tuple[str, ...] = ()
+    offset: Offset = Offset()
 
     def __post_init__(self) -> None:
         for name in ("roles", "missing_layers", "tensors", "config", "provenance"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __getitem__(self, role: str) -> RoleVectors:
-        """The vectors of a role, by lnsim's name or the Llama family's; raises RoleError with the roles there are."""
-        key = LLAMA_NAMES.get(role, role)
+        """The vectors of a role, by lnsim's name, with its tower or without, or the Llama family's.
+
+        Raises:
+            RoleError: with the roles there are.
+        """
+        key = key_of(role, self.main_tower)
         if key not in self.roles:
             raise RoleError(f"'{self.source}' has no norms of role '{role}'; it has {', '.join(self.roles) or 'none'}.")
         return self.roles[key]
+
+    def full_name(self, role: str) -> str:
+        """A role with its tower, as in ``encoder/pre_mlp``; one without a tower of its own as it is."""
+        return f"{self.main_tower}/{role}" if self.main_tower and "/" not in role else role
 
     def __iter__(self) -> Iterator[str]:
         """The roles, as of a mapping."""
@@ -191,7 +238,7 @@ class NormVectors:
         """Every stored weight and bias by its tensor name, in the stored dtype: the bits of the file."""
         found: dict[str, npt.NDArray[Any]] = {}
         for vectors in self.roles.values():
-            found.update(zip(vectors.names, vectors.stored, strict=True))
+            found.update(zip(vectors.names, vectors.as_stored, strict=True))
             if vectors.stored_bias is not None:
                 found.update(zip(vectors.bias_names, vectors.stored_bias, strict=True))
         return MappingProxyType(found)
@@ -201,3 +248,19 @@ LLAMA_NAMES: Mapping[str, str] = MappingProxyType(
     {"input_layernorm": "pre_attention", "post_attention_layernorm": "pre_mlp"}
 )
 """Names of the Llama family that the command line takes beside lnsim's own."""
+
+
+def key_of(role: str, main_tower: str) -> str:
+    """The key of a role however it is written: by the Llama family's name, or with the main tower's.
+
+    >>> key_of("encoder/input_layernorm", "encoder"), key_of("encoder/pre_mlp", "decoder")
+    ('pre_attention', 'encoder/pre_mlp')
+    """
+    tower, _, name = role.rpartition("/")
+    known = LLAMA_NAMES.get(name, name)
+    return known if tower in ("", main_tower) else f"{tower}/{known}"
+
+
+def same_stored(a: NormVectors, b: NormVectors) -> bool:
+    """Whether both hold the same tensors, bit for bit, by the hashes of their bytes."""
+    return {name: one.sha256 for name, one in a.tensors.items()} == {n: one.sha256 for n, one in b.tensors.items()}

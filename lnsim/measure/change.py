@@ -17,6 +17,7 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.grid import expected_change, spacing, ulp_distance, update_size
 from lnsim.measure.metrics import pairwise
+from lnsim.measure.stored_bits import why_not_bits
 
 __all__ = [
     "changes",
@@ -200,7 +201,7 @@ def _role_changes(role: str, a: RoleVectors, b: RoleVectors) -> pd.DataFrame:
     layers, rows_a, rows_b = matched_rows(a, b)
     scale_a, scale_b = a.scale[rows_a], b.scale[rows_b]
     stored_a, stored_b = a.stored[rows_a], b.stored[rows_b]
-    same_dtype = stored_a.dtype == stored_b.dtype
+    same_dtype = not why_not_bits(a, b)
     undefined = np.full(len(layers), np.nan)
     return pd.DataFrame(
         {

@@ -6,37 +6,75 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from lnsim.checkpoint.vectors import NormVectors
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 
-__all__ = ["common_roles", "layer_text", "lone_layers", "not_comparable_roles"]
+__all__ = ["check_offsets", "common_roles", "layer_text", "lone_layers", "not_comparable_roles"]
 
 
 def common_roles(a: NormVectors, b: NormVectors) -> tuple[str, ...]:
-    """The roles that can be compared, in the order of a.
+    """The roles that can be compared, in the order of a; with their towers where the two have different main towers.
 
     Raises:
         ComparisonError: when there is none; the message says which roles either has, and why they do not meet.
     """
     refused = not_comparable_roles(a, b)
-    roles = tuple(role for role in a.roles if role not in refused)
+    roles = tuple(role for role in _by_name(a, b)[0] if role not in refused)
     if not roles:
         raise ComparisonError(_nothing(a, b, refused))
     return roles
 
 
 def not_comparable_roles(a: NormVectors, b: NormVectors) -> dict[str, str]:
-    """By role, why it cannot be compared: only one has it, their widths differ, or they have no layer in common."""
+    """By role, why it cannot be compared: only one has it, widths or towers differ, or they have no layer in common."""
     refused = {}
-    for role in dict.fromkeys((*a.roles, *b.roles)):
-        if role not in a.roles or role not in b.roles:
-            refused[role] = f"only {'a' if role in a.roles else 'b'} has it"
-        elif a[role].hidden_size != b[role].hidden_size:
-            sizes = f"{a[role].hidden_size} and {b[role].hidden_size}"
-            refused[role] = f"the hidden sizes are {sizes}, and no channel of one is a channel of the other"
-        elif not np.intersect1d(a[role].layers, b[role].layers).size:
+    of_a, of_b = _by_name(a, b)
+    for role in dict.fromkeys((*of_a, *of_b)):
+        if role not in of_a or role not in of_b:
+            refused[role] = f"only {'a' if role in of_a else 'b'} has it"
+        elif of_a[role].hidden_size != of_b[role].hidden_size:
+            refused[role] = _two_widths(of_a[role], of_b[role])
+        elif not np.intersect1d(of_a[role].layers, of_b[role].layers).size:
             refused[role] = "no layer number in common"
+    if a.main_tower != b.main_tower and len(refused) == len({*of_a, *of_b}):
+        refused |= {role: _two_towers(a, b, role) for role in a.roles if role in b.roles and "/" not in role}
     return refused
+
+
+def _by_name(a: NormVectors, b: NormVectors) -> tuple[dict[str, RoleVectors], dict[str, RoleVectors]]:
+    """The roles of both under names that mean the same: a bare one is that of the main tower, which may differ."""
+    if a.main_tower == b.main_tower or not a.main_tower or not b.main_tower:
+        return dict(a.roles), dict(b.roles)
+    of_a, of_b = ({one.full_name(role): found for role, found in one.roles.items()} for one in (a, b))
+    return of_a, of_b
+
+
+def _two_widths(a: RoleVectors, b: RoleVectors) -> str:
+    sizes = f"{a.hidden_size} and {b.hidden_size}"
+    return f"the hidden sizes are {sizes}, and no channel of one is a channel of the other"
+
+
+def _two_towers(a: NormVectors, b: NormVectors, role: str) -> str:
+    if a[role].hidden_size != b[role].hidden_size:
+        return _two_widths(a[role], b[role])
+    return f"they are norms of two towers, of a's {a.main_tower} and b's {b.main_tower}"
+
+
+def check_offsets(a: NormVectors, b: NormVectors) -> None:
+    """Refuse two models whose effective γ may differ by 1 for no other reason than that a file does not tell.
+
+    Raises:
+        ComparisonError: when one stores γ minus one for certain, or by its values, and of the other it is not known.
+    """
+    for one, other in ((a, b), (b, a)):
+        if one.offset.decided or not (other.offset.decided and other.offset.value != one.offset.likely):
+            continue
+        stores = "γ minus one" if other.offset.value else "γ itself"
+        raise ComparisonError(
+            f"Comparing '{a.source}' with '{b.source}': '{other.source}' stores {stores}, and of '{one.source}' this "
+            f"is not known: {one.offset.reason}. Put its config.json beside it, or name its family once with `lnsim "
+            f"extract '{one.source}' --model-type NAME --out DIR` and compare what that keeps."
+        )
 
 
 def lone_layers(a: NormVectors, b: NormVectors, roles: Iterable[str]) -> dict[str, str]:
@@ -70,8 +108,9 @@ def layer_text(layers: Iterable[int]) -> str:
 def _nothing(a: NormVectors, b: NormVectors, refused: Mapping[str, str]) -> str:
     begun = f"Comparing '{a.source}' with '{b.source}': no norm of one can be set against a norm of the other"
     by_reason: dict[str, list[str]] = {}
-    for role in (role for role in refused if role in a.roles and role in b.roles):
-        by_reason.setdefault(refused[role], []).append(role)
+    for role, reason in refused.items():
+        if not reason.startswith("only"):
+            by_reason.setdefault(reason, []).append(role)
     if by_reason:
         reasons = (f"{reason} ({', '.join(roles)})" for reason, roles in by_reason.items())
         return f"{begun}: {'; '.join(reasons)}."

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure.common_roles import common_roles, lone_layers, not_comparable_roles
+from lnsim.measure.common_roles import check_offsets, common_roles, lone_layers, not_comparable_roles
 from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import Orders, channel_orders
 from lnsim.measure.role_summary import RoleSummary, summarise_role
@@ -61,9 +61,11 @@ def summarise_pair(
         progress: told how many roles are done of how many.
 
     Raises:
-        ComparisonError: when no role can be compared; the message says why.
+        ComparisonError: when no role can be compared, or what is added to the stored γ is not known; the message says
+            why.
     """
     roles = common_roles(a, b)
+    check_offsets(a, b)
     orders: dict[int, Orders] = {}
     found: dict[str, RoleSummary] = {}
     for role in roles:

@@ -19,7 +19,7 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.layer_matrix import LayerMatrix
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.permutation import Orders, matched_null
-from lnsim.measure.stored_bits import same_bits
+from lnsim.measure.stored_bits import same_bits, why_not_bits
 from lnsim.measure.undefined import undefined_rows
 
 __all__ = ["RoleSummary", "summarise_role", "why_apart"]
@@ -34,6 +34,7 @@ _OF_PARTNERS = ("same", "elsewhere", "without")
 _OF_NULL = ("pvalue", "null_mean", "null_std", "p_ranks")
 
 
+Rows = npt.NDArray[np.intp]
 Matched = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 """Rows of both models at the layer numbers that both have."""
 
@@ -128,7 +129,7 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
     apart = why_apart(a.role)
     measured: dict[str, Any] = {
         **means,
-        "changed_ratio": _changed(a.stored[rows_a], b.stored[rows_b], notes),
+        "changed_ratio": _changed(a, b, (rows_a, rows_b), notes),
         **_aligned(a, b, notes),
         **_tested(matched, orders, notes, means["pearson_mean"]),
     }
@@ -162,11 +163,11 @@ def _mean(name: str, metric: str, matched: Matched, layers: Sequence[int], notes
     return None
 
 
-def _changed(stored_a: npt.NDArray[Any], stored_b: npt.NDArray[Any], notes: list[str]) -> float | None:
-    if stored_a.dtype != stored_b.dtype:
-        notes.append(f"changed_ratio is not defined: a is stored as {stored_a.dtype}, b as {stored_b.dtype}")
+def _changed(a: RoleVectors, b: RoleVectors, rows: tuple[Rows, Rows], notes: list[str]) -> float | None:
+    if reason := why_not_bits(a, b):
+        notes.append(f"changed_ratio is not defined: {reason}")
         return None
-    return float(np.diag(pairwise(stored_a, stored_b, "changed_ratio")).mean())
+    return float(np.diag(pairwise(a.stored[rows[0]], b.stored[rows[1]], "changed_ratio")).mean())
 
 
 def _aligned(a: RoleVectors, b: RoleVectors, notes: list[str]) -> dict[str, Any]:

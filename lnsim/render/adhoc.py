@@ -155,7 +155,7 @@ def _keep(folder: Path, models: Sequence[Member], asked: Asked) -> dict[str, str
         stored[one.key] = name
         extracted = given.get(one.key)
         if extracted is not None and extracted.prepared is not None:
-            extracted.keep(folder, f"{name}.safetensors")
+            extracted.keep(folder / f"{name}.safetensors")
             continue
         roles = None if extracted is None else extracted.question.roles
         extract_and_keep(str(one.vectors.path or one.vectors.source), roles, out=folder, name=f"{name}.safetensors")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lnsim.checkpoint.extract_many import read_many
+from lnsim.checkpoint.extract_many import read_many, read_pair
 from lnsim.checkpoint.question import Question
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import LnsimError
@@ -156,7 +156,8 @@ def compare(
 
 def _read(sources: Sequence[str | Path], roles: tuple[str, ...] | None) -> Iterator[NormVectors]:
     """The vectors of the sources, in their order; raises the first error, with the others as notes to it."""
-    found = list(read_many([Question.of(source, roles) for source in sources])) if sources else []
+    asked = [Question.of(source, roles) for source in sources]
+    found = read_pair(*asked) if len(asked) == 2 else list(read_many(asked))
     errors = [
         with_near_names(one, str(source))
         for one, source in zip(found, sources, strict=True)

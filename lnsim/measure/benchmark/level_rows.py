@@ -59,7 +59,7 @@ def levels_of(models: Mapping[str, NormVectors], roles: Sequence[str], *, bias: 
     for place, vectors in enumerate(models.values()):
         for role in roles:
             one = vectors[role]
-            rows, stored = (one.bias, one.stored_bias) if bias else (one.scale, one.stored)
+            rows, stored = (one.bias, one.stored_bias) if bias else (one.scale, one.as_stored)
             if rows is None or stored is None:
                 continue
             for layer, row, bits in zip(one.layers.tolist(), rows, stored, strict=True):

@@ -1,0 +1,268 @@
+"""Names of extracts: each source has its own, in any script, and no file but an extract of it is ever replaced."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import run
+from hub_stand_in import HubStandIn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
+
+import lnsim
+from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.checkpoint.naming import choose_paths, origin_of
+from lnsim.checkpoint.opening import find_source
+from lnsim.checkpoint.store import Provenance, StoredTensor, provenance_at, write_extract
+from lnsim.errors import StoreError
+from zoo.keep import keep_norms
+
+ONE = checkpoint_files(llama_tensors(), LLAMA_CONFIG)
+
+
+def model(folder: Path, seed: int = 0) -> Path:
+    return write_files(folder, checkpoint_files(llama_tensors(seed=seed), LLAMA_CONFIG))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def planned(out: Path, *sources: Path) -> list[str]:
+    found = choose_paths([origin_of(find_source(str(source))) for source in sources], out)
+    return [path.name if isinstance(path, Path) else str(path) for path in found]
+
+
+def test_as_many_parts_of_a_path_as_tell_it_from_the_others(tmp_path: Path) -> None:
+    folders = [model(tmp_path / run / "checkpoint-500") for run in ("run1", "run2")] + [model(tmp_path / "other")]
+    assert planned(tmp_path / "out", *folders) == [
+        "run1--checkpoint-500.safetensors", "run2--checkpoint-500.safetensors", "other.safetensors",
+    ]  # fmt: skip
+    assert planned(tmp_path / "out", folders[0]) == ["checkpoint-500.safetensors"]
+
+
+@pytest.mark.parametrize("words", ["通义", "Модель 7Б", "モデル", "नमूना", "مدل", "Größe", "e\u0301té"])
+def test_a_name_is_readable_in_any_script(tmp_path: Path, words: str) -> None:
+    found = extract_and_keep(model(tmp_path / words), out=tmp_path / "out")
+    assert found.path is not None
+    kept = {"Модель 7Б": "Модель-7Б", "e\u0301té": "été"}.get(words, words)
+    assert found.path.name == f"{kept}.safetensors"
+    assert lnsim.load(found.path).n_vectors == 7
+
+
+def test_names_that_differ_only_in_capitals_are_told_apart(tmp_path: Path) -> None:
+    folders = [model(tmp_path / "a" / "Model"), model(tmp_path / "b" / "model")]
+    assert planned(tmp_path / "out", *folders) == ["a--Model.safetensors", "b--model.safetensors"]
+
+
+def test_a_very_long_path_keeps_its_end_and_stays_apart(tmp_path: Path) -> None:
+    long = "语" * 60
+    folders = [model(tmp_path / start / long / "checkpoint") for start in ("a", "b")]
+    found = planned(tmp_path / "out", *folders)
+    assert len(set(found)) == 2
+    assert all(name.endswith("语--checkpoint.safetensors") and len(name.encode()) < 230 for name in found)
+    run("extract", *map(str, folders), "--out", str(tmp_path / "out"))
+    assert names(tmp_path / "out") == sorted(found)
+
+
+def test_the_same_source_twice_is_one_extract_however_it_is_written(tmp_path: Path) -> None:
+    folder = model(tmp_path / "m")
+    (tmp_path / "link").symlink_to(folder)
+    code, _, err = run(
+        "extract", str(folder), f"{folder}/", str(folder / ".." / "m"), str(tmp_path / "link"), "--out",
+        str(tmp_path / "out"),
+    )  # fmt: skip
+    assert (code, err, names(tmp_path / "out")) == (0, "", ["m.safetensors"])
+
+
+def test_a_second_call_finds_the_name_of_the_first(tmp_path: Path) -> None:
+    folders = [str(model(tmp_path / run / "m")) for run in ("run1", "run2")]
+    out = str(tmp_path / "out")
+    run("extract", *folders, "--out", out)
+    run("extract", folders[1], "--out", out)
+    assert names(tmp_path / "out") == ["run1--m.safetensors", "run2--m.safetensors"]
+    other = str(model(tmp_path / "run3" / "run1" / "m"))
+    run("extract", other, "--out", out)
+    assert names(tmp_path / "out") == ["m.safetensors", "run1--m.safetensors", "run2--m.safetensors"]
+    assert extract_and_keep(other, out=tmp_path / "out").path == tmp_path / "out" / "m.safetensors"
+
+
+@pytest.mark.parametrize("source", [".", "model.safetensors"])
+def test_a_checkpoint_is_never_replaced_by_its_extract(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    folder = model(tmp_path / "m")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.chdir(folder)
+    code, _, err = run("extract", source, "--out", ".")
+    assert {name: (folder / name).read_bytes() for name in before} == before
+    if source == ".":
+        assert (code, names(folder)) == (1, sorted(before))
+        assert "holds the checkpoint itself, where an extract could be taken for its weights" in err
+        assert "Nothing was read" in err
+
+
+def test_all_names_are_checked_before_the_first_byte_is_read(hub: HubStandIn, tmp_path: Path) -> None:
+    for number in range(2):
+        hub.add(f"a/m{number}", ONE)
+    run("extract", "a/m0", "--out", str(tmp_path))
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(b"my own notes")
+    hub.forget()
+    code, _, err = run("extract", "a/m0", "a/m1", "--out", str(tmp_path))
+    assert code == 1
+    assert "is the name of another file or source, and is not replaced, since it is no extract of this source" in err
+    assert kept.read_bytes() == b"my own notes"
+    assert not [one for one in hub.requests if "a/m0" in one.path and "resolve" in one.path]
+    assert len(names(tmp_path)) == 2  # the other was read and kept
+
+
+def link(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda path: path.write_bytes(b"text"),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.mkdir(),
+        link,
+        lambda path: path.write_bytes(file_bytes(llama_tensors())),
+        lambda path: os.mkfifo(path),
+    ],
+    ids=["text", "empty", "folder", "dangling link", "a checkpoint", "a pipe"],
+)
+def test_whatever_writes_an_extract_replaces_nothing_else(tmp_path: Path, put: Callable[[Path], object]) -> None:
+    path = tmp_path / "x.safetensors"
+    put(path)
+    before = os.lstat(path)
+    tensor = StoredTensor("a", "F32", (1,), bytes(4), "s.safetensors", 0, 4)
+    with pytest.raises(
+        StoreError, match=r"x\.safetensors: a file of this name is there, and it is no extract of lnsim"
+    ):
+        write_extract(path, [tensor], Provenance("made", None, None, None, "llama", {}))
+    assert os.lstat(path) == before
+    assert names(tmp_path) == ["x.safetensors"]
+
+
+def test_an_extract_of_another_source_is_not_replaced_and_one_of_the_same_is(tmp_path: Path) -> None:
+    tensor = StoredTensor("a", "F32", (1,), bytes(4), "s.safetensors", 0, 4)
+    path = tmp_path / "x.safetensors"
+    write_extract(path, [tensor], Provenance("zoo/a", None, None, None, "llama", {}))
+    with pytest.raises(StoreError, match="it is an extract of another source, 'zoo/a'"):
+        write_extract(path, [tensor], Provenance("zoo/b", None, None, None, "llama", {}))
+    write_extract(path, [tensor], Provenance("zoo/a", None, None, None, "llama", {"seed": "1"}))
+    found = provenance_at(path)
+    assert found is not None
+    assert found.config == {"seed": "1"}
+
+
+def test_an_extract_remembers_its_source_by_a_digest_and_an_extract_of_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model(tmp_path / "secret-place" / "m")
+    monkeypatch.chdir(tmp_path / "secret-place")
+    first = extract_and_keep("m", out=tmp_path / "out").path
+    assert first is not None
+    assert b"secret-place" not in first.read_bytes()
+    second = extract_and_keep(first, out=tmp_path / "again").path
+    assert second is not None
+    kept = provenance_at(first), provenance_at(second)
+    assert kept[0] is not None
+    assert kept[1] is not None
+    assert (second.name, kept[0].identity) == ("m.safetensors", kept[1].identity)
+
+
+def test_a_checkpoint_that_lost_tensors_says_so_and_the_extract_stays(tmp_path: Path) -> None:
+    folder = model(tmp_path / "m")
+    path = extract_and_keep(folder, out=tmp_path / "out").path
+    assert path is not None
+    before = path.read_bytes()
+    write_files(folder, checkpoint_files(llama_tensors(2), LLAMA_CONFIG | {"num_hidden_layers": 2}))
+    with pytest.raises(StoreError, match=r"holds 'model\.layers\.2\..*' and 2 in all that the checkpoint has no more"):
+        extract_and_keep(folder, out=tmp_path / "out")
+    assert path.read_bytes() == before
+
+
+# Sequences of commands over folders that hold other people's files
+
+FOREIGN = {
+    "model.safetensors": file_bytes(llama_tensors(seed=9)),
+    "m.safetensors": b"not a checkpoint",
+    "run1--m.safetensors": file_bytes(llama_tensors(seed=8)),
+    "a--m0@0123456789ab.safetensors": b"",
+    "zoo-a.safetensors": b"\x00" * 64,
+    "notes.txt": b"mine",
+}
+SOURCES = ("run1/m", "run2/m", "run1/m/model.safetensors", "模型", ".", "a/m0", "a/m1", "gone")
+WORDS = st.tuples(
+    st.lists(st.sampled_from(SOURCES), min_size=1, max_size=4),
+    st.sampled_from([(), ("--role", "pre_mlp"), ("--role", "final"), ("--all",), ("--again",)]),
+    st.sampled_from(["out", ".", "run1/m", "full"]),
+)
+COMMANDS = st.lists(st.one_of(WORDS, st.sampled_from(["zoo", "compare"])), min_size=1, max_size=5)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def held(folder: Path) -> dict[tuple[str, str | None, str], str]:
+    """Hash of each tensor by source and commit, of every extract below a folder."""
+    found = {}
+    for path in folder.rglob("*.safetensors"):
+        if kept := provenance_at(path):
+            for name, source in lnsim.load(path).tensors.items():
+                found[kept.identity.name, kept.commit, name] = source.sha256
+    return found
+
+
+def do(command: object, here: Path) -> None:
+    if command == "zoo":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(here)
+            for out in (Path("out"), Path("full")):
+                try:
+                    keep_norms(here / "run1" / "m", "zoo-a", {"seed": "1"}, out)
+                except StoreError:
+                    continue
+    elif command == "compare":
+        run("compare", str(here / "run1" / "m"), str(here / "run2" / "m"), "--permutations", "9")
+    else:
+        sources, options, out = command  # type: ignore[misc]
+        run("extract", *sources, *options, "--out", out)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(commands=COMMANDS)
+def test_no_sequence_of_commands_changes_a_foreign_file_or_loses_a_vector(
+    commands: list[object], hub: HubStandIn
+) -> None:
+    for number in range(2):
+        hub.add(f"a/m{number}", checkpoint_files(llama_tensors(seed=number), LLAMA_CONFIG))
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        here = Path(name).resolve()
+        for number, place in enumerate(("run1/m", "run2/m", "模型")):
+            model(here / place, number)
+        write_files(here / "full", FOREIGN)
+        write_files(here, {"notes.txt": b"mine"})
+        patch.chdir(here)
+        before, kept = contents(here), held(here)
+        for command in commands:
+            do(command, here)
+            after = contents(here)
+            assert {path: after.get(path) for path in before} == before
+            now = held(here)
+            assert {key: now.get(key) for key in kept} == kept
+            kept = now
