@@ -66,6 +66,7 @@ def _model(vectors: NormVectors) -> dict[str, Any]:
         "commit": vectors.commit,
         "model_type": vectors.model_type,
         "norm_type": vectors.norm_type,
+        "tower": vectors.main_tower,
         "hidden_size": vectors.hidden_size,
         "n_vectors": vectors.n_vectors,
         "notes": list(vectors.notes),

@@ -171,7 +171,7 @@ def map_roles(
         missing_layers=MappingProxyType(
             {role_key(main, *key): layers for key, layers in find_gaps(towers, matches, counts).items()}
         ),
-        notes=tuple(filter(None, (*notes_for(choice, matches), offset_sentence(offset)))),
+        notes=tuple(filter(None, (*notes_for(choice, matches), offset_sentence(offset), _tower_sentence(choice, main)))),
         offset=offset,
         told=model_type is not None,
     )
@@ -223,6 +223,11 @@ def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
         raise unknown_family(
             strange, where, f"the file has norms that the blocks of {choice.family.name!r} do not have"
         )
+
+
+def _tower_sentence(choice: Choice, main: str) -> str:
+    usual = choice.family.stacks[0].tower
+    return "" if main == usual else f"Roles without a tower's name are those of the {main}, not of the {usual}."
 
 
 def _tensor(match: Match, main: str, biased: frozenset[str], decided: Offset) -> NormTensor:

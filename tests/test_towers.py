@@ -1,0 +1,214 @@
+"""Towers: a comparison sets the norms of one tower against those of the tower of the same name, and of no other."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from command_line import run
+from hub_stand_in import HubStandIn
+from safetensors_bytes import checkpoint_files, write_files
+from traced_families import TRACED, shapes_of
+
+import lnsim
+from lnsim.checkpoint.extract import Extracted
+from lnsim.checkpoint.extract_many import read_pair
+from lnsim.checkpoint.question import Question
+from lnsim.errors import ComparisonError, RoleError
+from lnsim.measure.common_roles import check_offsets, common_roles
+from lnsim.measure.pair_summary import summarise_pair
+from lnsim.measure.stored_bits import same_bits, why_not_bits
+from lnsim.paths import stored_models
+
+BF16 = ml_dtypes.bfloat16
+Tensors = dict[str, npt.NDArray[Any]]
+SIZE = 64
+
+
+def gammas(names: list[str], seed: int) -> Tensors:
+    draw = np.random.default_rng(seed)
+    return {name: draw.lognormal(-0.5, 0.4, SIZE).astype(BF16) for name in names}
+
+
+def t5(seed: int = 0) -> tuple[Tensors, Tensors, dict[str, Any]]:
+    encoder = [f"encoder.block.{i}.layer.{k}.layer_norm.weight" for i in range(4) for k in range(2)]
+    decoder = [f"decoder.block.{i}.layer.{k}.layer_norm.weight" for i in range(4) for k in range(3)]
+    config = {"model_type": "t5", "num_layers": 4, "num_decoder_layers": 4, "d_model": SIZE}
+    first = gammas([*encoder, "encoder.final_layer_norm.weight"], seed)
+    return first, gammas([*decoder, "decoder.final_layer_norm.weight"], seed + 100), config
+
+
+def whisper(seed: int = 0) -> tuple[Tensors, Tensors, dict[str, Any]]:
+    def side(name: str, norms: tuple[str, ...]) -> list[str]:
+        kinds = ("weight", "bias")
+        blocks = [f"model.{name}.layers.{i}.{norm}.{kind}" for i in range(3) for norm in norms for kind in kinds]
+        return [*blocks, *(f"model.{name}.layer_norm.{kind}" for kind in kinds)]
+
+    config = {"model_type": "whisper", "encoder_layers": 3, "decoder_layers": 3, "d_model": SIZE}
+    both = ("self_attn_layer_norm", "final_layer_norm")
+    return (
+        gammas(side("encoder", both), seed),
+        gammas(side("decoder", (*both, "encoder_attn_layer_norm")), seed + 1),
+        config,
+    )
+
+
+def siglip(seed: int = 0) -> tuple[Tensors, Tensors, dict[str, Any]]:
+    def side(name: str, final: str) -> list[str]:
+        kinds = ("weight", "bias")
+        blocks = [f"{name}.encoder.layers.{i}.layer_norm{k}.{kind}" for i in range(3) for k in (1, 2) for kind in kinds]
+        return [*blocks, *(f"{name}.{final}.{kind}" for kind in kinds)]
+
+    part = {"num_hidden_layers": 3, "hidden_size": SIZE}
+    config = {
+        "model_type": "siglip",
+        "text_config": part | {"model_type": "siglip_text_model"},
+        "vision_config": part | {"model_type": "siglip_vision_model"},
+    }
+    vision = gammas(side("vision_model", "post_layernorm"), seed)
+    return vision, gammas(side("text_model", "final_layer_norm"), seed + 1), config
+
+
+MADE = {"t5": (t5, "encoder"), "whisper": (whisper, "encoder"), "siglip": (siglip, "vision")}
+
+
+def folders(where: Path, name: str) -> tuple[Path, Path]:
+    """A model with both its towers, and the second of them alone."""
+    alone, other, config = MADE[name][0]()
+    whole = write_files(where / "whole", checkpoint_files(alone | other, config, 2))
+    return whole, write_files(where / "alone", checkpoint_files(alone, config))
+
+
+@pytest.mark.parametrize("name", list(MADE))
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_model_and_its_own_tower_saved_alone_are_identical(tmp_path: Path, name: str, turned: bool) -> None:
+    whole, alone = folders(tmp_path, name)
+    pair = (alone, whole) if turned else (whole, alone)
+    code, out, err = run("compare", *map(str, pair), "--permutations", "99", "--json")
+    found = json.loads(out)
+    assert (code, err, found["verdict"]) == (0, "", "identical")
+    assert {one["tower"] for one in found["models"].values()} == {MADE[name][1]}
+    assert {round(one["cosine_mean"], 12) for one in found["roles"].values()} == {1.0}
+    assert "pre_attention" in found["roles"]
+    assert f"those of the {MADE[name][1]}, not of the" in run("compare", *map(str, pair), "--permutations", "99")[1]
+
+
+@pytest.mark.parametrize("role", ["encoder/pre_attention", "encoder/input_layernorm"])
+def test_a_role_may_be_written_with_its_tower_though_that_is_the_main_one_of_one_of_them(
+    tmp_path: Path, role: str
+) -> None:
+    whole, alone = folders(tmp_path, "t5")
+    code, out, _ = run("compare", str(whole), str(alone), "--role", role, "--permutations", "99", "--json")
+    assert (code, json.loads(out)["verdict"]) == (0, "identical")
+    assert lnsim.compare(whole, alone, role, n_permutations=99).summary.verdict == "identical"
+
+
+def test_two_repos_are_paired_by_tower_too(hub: HubStandIn) -> None:
+    alone, other, config = t5()
+    hub.add("a/whole", checkpoint_files(alone | other, config, 3))
+    hub.add("a/alone", checkpoint_files(alone, config))
+    _, out, _ = run("compare", "a/whole", "a/alone", "--permutations", "99", "--json")
+    found = json.loads(out)
+    assert found["verdict"] == "identical"
+
+
+def test_where_only_different_towers_are_there_nothing_is_compared(tmp_path: Path) -> None:
+    encoder, decoder, config = t5()
+    one = write_files(tmp_path / "encoder", checkpoint_files(encoder, config))
+    other = write_files(tmp_path / "decoder", checkpoint_files(decoder, config))
+    code, out, err = run("compare", str(one), str(other), "--permutations", "99")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "they are norms of two towers, of a's encoder and b's decoder (pre_attention, pre_mlp, final)" in err
+    kept = lnsim.extract(one), lnsim.extract(other)
+    with pytest.raises(ComparisonError, match="they are norms of two towers"):
+        summarise_pair(*kept, 9)
+
+
+def test_an_extract_of_one_role_of_a_tower_still_knows_its_tower(tmp_path: Path) -> None:
+    whole, alone = folders(tmp_path, "t5")
+    run("extract", str(whole), "--role", "encoder/pre_mlp", "--out", str(tmp_path / "out"))
+    (path,) = (tmp_path / "out").iterdir()
+    kept = lnsim.load(path)
+    assert (list(kept), kept.main_tower) == (["encoder/pre_mlp"], "decoder")
+    assert kept["encoder/pre_mlp"].tower == "encoder"
+    _, out, _ = run("compare", str(path), str(alone), "--permutations", "99", "--json")
+    assert json.loads(out)["verdict"] == "identical"
+
+
+def test_a_whole_tower_is_read_by_its_name(tmp_path: Path) -> None:
+    whole, _ = folders(tmp_path, "siglip")
+    found = lnsim.extract(whole, "vision")
+    assert list(found) == ["vision/pre_attention", "vision/pre_mlp", "vision/final"]
+    assert list(lnsim.extract(whole, ["text/pre_mlp", "vision/final"])) == ["pre_mlp", "vision/final"]
+    with pytest.raises(RoleError, match=r"Selecting role 'audio'.*: it has no such norms"):
+        lnsim.extract(whole, "audio")
+
+
+def test_every_row_of_vectors_knows_its_tower(tmp_path: Path) -> None:
+    whole, _ = folders(tmp_path, "whisper")
+    found = lnsim.extract(whole, everything=True)
+    assert {role: one.tower for role, one in found.roles.items() if not role.startswith("other")} == {
+        "pre_attention": "decoder", "pre_mlp": "decoder", "pre_cross_attention": "decoder", "final": "decoder",
+        "encoder/pre_attention": "encoder", "encoder/pre_mlp": "encoder", "encoder/final": "encoder",
+    }  # fmt: skip
+    assert (found.main_tower, found.towers) == ("decoder", ("encoder", "decoder"))
+
+
+def test_roles_with_their_towers_where_two_main_towers_meet(tmp_path: Path) -> None:
+    whole, alone = (lnsim.extract(path, everything=True) for path in folders(tmp_path, "t5"))
+    assert common_roles(whole, alone) == ("encoder/pre_attention", "encoder/pre_mlp", "encoder/final")
+    found = summarise_pair(whole, alone, 99)
+    assert {one.identical for one in found.roles.values()} == {True}
+    assert found.not_compared["decoder/pre_attention"] == "only a has it"
+
+
+# "Identical" and the cosine can never contradict each other
+
+
+def check_agreement(a: lnsim.NormVectors, b: lnsim.NormVectors) -> None:
+    for role in common_roles(a, b):
+        cosines = np.diag(lnsim.pairwise(a[role].scale, b[role].scale, "cosine"))
+        if same_bits(a[role], b[role]) or (not why_not_bits(a[role], b[role]) and not changed(a[role], b[role])):
+            assert np.nan_to_num(cosines, nan=1.0) == pytest.approx(1, abs=1e-12), (a.source, b.source, role)
+
+
+def changed(a: lnsim.RoleVectors, b: lnsim.RoleVectors) -> float:
+    return float(np.diag(lnsim.pairwise(a.stored, b.stored, "changed_ratio")).sum())
+
+
+def test_identical_means_a_cosine_of_one_for_all_stored_models() -> None:
+    """Each against itself, and against the same bits read as gamma minus one."""
+    for path in stored_models().values():
+        one = lnsim.load(path)
+        shifted = {role: replace(v, scale=v.scale + np.float32(1), offset=1.0) for role, v in one.roles.items()}
+        check_agreement(one, one)
+        check_agreement(one, replace(one, roles=shifted))
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_identical_means_a_cosine_of_one_for_every_family(tmp_path: Path, part: int) -> None:
+    """Each traced model against itself and against its bare file; one without a table is none of this test's."""
+    n_compared = 0
+    for name in list(TRACED)[part::8]:
+        shapes, config = shapes_of(TRACED[name]), TRACED[name]["config"]
+        draw = np.random.default_rng(1)
+        tensors = {key: draw.normal(0.5, 0.2, shape).astype(np.float32) for key, shape in shapes.items()}
+        whole = write_files(tmp_path / name, checkpoint_files(tensors, config))
+        bare = write_files(tmp_path / f"{name}-bare", checkpoint_files(tensors))
+        for other in (whole, bare):
+            found = read_pair(Question(str(whole)), Question(str(other)))
+            read = [one.vectors for one in found if isinstance(one, Extracted)]
+            if len(read) < 2:
+                continue  # no table, or none without the config
+            with contextlib.suppress(ComparisonError):  # where the bare file does not tell its tower
+                check_offsets(*read)
+                check_agreement(*read)
+                n_compared += 1
+    assert n_compared > 20
