@@ -32,6 +32,7 @@ TENSORS = llama_tensors()
 NORMS = {name: array.tobytes() for name, array in TENSORS.items() if "norm" in name}
 _INDEX = "model.safetensors.index.json"
 _SHARD = "model-00001-of-00002.safetensors"
+_ODD = "model.layers.1.input_layernorm.weight"
 
 
 @dataclass(frozen=True)
@@ -416,7 +417,7 @@ def _bits(pattern: int) -> Callable[[Any], Any]:
 
 
 def _sized(shape: int | tuple[int, ...], dtype: Any = ml_dtypes.bfloat16, every: bool = False) -> Callable[[], Files]:
-    names = [name for name in NORMS if every or name == "model.layers.1.input_layernorm.weight"]
+    names = [name for name in NORMS if every or name == _ODD]
     return _with({name: np.ones(shape, dtype) for name in names})
 
 
@@ -456,7 +457,11 @@ WEIGHTS = (
     Attack(
         "weights",
         "a layer of another dtype",
-        Refuses(RoleError, "all layers should have one dtype, found bfloat16, float32"),
+        Reads(
+            "reads the norms, each in its own dtype, with a note that they are widened",
+            NORMS | {_ODD: np.ones(16, np.float32).tobytes()},
+            "its layers are stored in several dtypes (2 in BF16, 1 in F32); they are widened",
+        ),
         _sized(16, np.float32),
     ),
     Attack("weights", "norms without a channel", Refuses(RoleError, "no channels"), _sized(0, every=True)),

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from lnsim.errors import NotebookError
-from lnsim.render.saving import figure_bytes, save_figure, save_table, write_whole
+from lnsim.render.saving import claim_folder, figure_bytes, save_figure, save_table, write_whole
 
 
 @pytest.fixture
@@ -75,6 +75,27 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OSError, match="disk full"):
         write_whole(tmp_path / "page.html", b"half")
     assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("mine", ["index.html", "notes.txt", "small_models/00_vectors.html"])
+def test_a_folder_with_other_files_takes_no_reports(tmp_path: Path, mine: str) -> None:
+    path = tmp_path / mine
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(NotebookError, match=r"it holds other files, such as .*Name a new or an empty folder"):
+        claim_folder(tmp_path)
+    assert [one.read_text() for one in tmp_path.rglob("*") if one.is_file()] == ["mine"]
+
+
+def test_a_folder_of_reports_takes_the_next_ones(tmp_path: Path) -> None:
+    claim_folder(tmp_path / "reports")
+    write_whole(tmp_path / "reports" / "index.html", b"page")
+    claim_folder(tmp_path / "reports")
+    older = tmp_path / "older"
+    write_whole(older / "small_models" / "run.json", b"{}")
+    claim_folder(older)
+    with pytest.raises(NotebookError, match=r"Writing reports into '.*': (Not a directory|File exists)"):
+        claim_folder(older / "small_models" / "run.json")
 
 
 def test_a_named_index_is_kept_even_where_it_counts(tmp_path: Path) -> None:

@@ -171,7 +171,9 @@ def map_roles(
         missing_layers=MappingProxyType(
             {role_key(main, *key): layers for key, layers in find_gaps(towers, matches, counts).items()}
         ),
-        notes=tuple(filter(None, (*notes_for(choice, matches), offset_sentence(offset), _tower_sentence(choice, main)))),
+        notes=tuple(
+            filter(None, (*notes_for(choice, matches), offset_sentence(offset), _tower_sentence(choice, main)))
+        ),
         offset=offset,
         told=model_type is not None,
     )

@@ -22,7 +22,7 @@ from lnsim.render.notebooks import list_notebooks
 from lnsim.render.origins import model_rows, versions
 from lnsim.render.record import Outcome
 from lnsim.render.run import plan_study, run_plans
-from lnsim.render.saving import write_whole
+from lnsim.render.saving import REPORTS_MARK, claim_folder, write_whole
 from lnsim.study.adhoc import Member, adhoc_study, choose_controls, members, study_name
 from lnsim.study.catalog import list_studies, load_study
 from lnsim.study.records import Records
@@ -80,7 +80,7 @@ def write_adhoc_report(folder: Path, asked: Asked, progress: Progress = lambda d
     _check_folder(folder, asked.name)
     notebooks = list_notebooks(notebooks_dir())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        claim_folder(folder)
         _write_project(folder, asked)
     except OSError as error:
         raise NotebookError(f"Writing a report into '{folder}': {error.strerror or error}.") from error
@@ -116,7 +116,7 @@ def _check_folder(folder: Path, name: str) -> None:
     """Refuse a folder that holds anything but an earlier report on the same two models."""
     if folder.exists() and not folder.is_dir():
         raise NotebookError(f"Writing a report into '{folder}': it is a file; name a folder.")
-    if not folder.is_dir() or not any(folder.iterdir()):
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} <= {REPORTS_MARK}:
         return
     readme = folder / "README.txt"
     ours = readme.is_file() and readme.read_text("utf-8", "replace").startswith(_MARK)

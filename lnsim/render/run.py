@@ -17,6 +17,7 @@ from lnsim.render.csv_files import keep_csvs
 from lnsim.render.execution import execute
 from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
 from lnsim.render.record import Outcome, StudyRun, load_run, save_run
+from lnsim.render.saving import claim_folder
 from lnsim.study.catalog import Study, list_studies, load_study
 from lnsim.study.vectors import fetch_command, study_vectors
 
@@ -84,10 +85,14 @@ def run_plans(
         jobs: notebooks at a time.
         timeout: seconds that one cell may take.
         each: called with the study's name and the outcome whenever a notebook ends.
+
+    Raises:
+        NotebookError: when the folder of the reports holds other files, or a setting fits no notebook.
     """
     known = {notebook.number: known_parameters(notebook) for plan in plans for notebook in plan.notebooks}
     if settings:
         check_parameters(known, settings)
+    claim_folder(reports)
     tasks = [(plan, notebook) for plan in plans for notebook in plan.notebooks]
 
     def run(task: tuple[Plan, Notebook]) -> Outcome:

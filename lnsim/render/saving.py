@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from lnsim.render.plots.style import Moving
 
-__all__ = ["figure_bytes", "save_animation", "save_figure", "save_table", "write_whole"]
+__all__ = ["REPORTS_MARK", "claim_folder", "figure_bytes", "save_animation", "save_figure", "save_table", "write_whole"]
+
+REPORTS_MARK = ".lnsim-reports"
+"""File that says of a folder that it is one of reports."""
 
 _NAME = re.compile(r"\d\d_[a-z0-9_]+")
 _TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
@@ -38,6 +41,25 @@ def write_whole(path: Path, data: bytes) -> Path:
     temporary.write_bytes(data)
     temporary.replace(path)
     return path
+
+
+def claim_folder(folder: Path) -> None:
+    """Mark a folder as one of reports, before the first of them is written; what others keep there is not replaced.
+
+    Raises:
+        NotebookError: when it is no folder, holds other files and no mark, or cannot be written.
+    """
+    mark = folder / REPORTS_MARK
+    try:
+        held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        if held and not mark.is_file() and not any(folder.glob("*/run.json")):
+            raise NotebookError(
+                f"Writing reports into '{folder}': it holds other files, such as '{held[0]:.80}', which reports could "
+                f"replace. Name a new or an empty folder. Nothing was written."
+            )
+        write_whole(mark, b"Reports of lnsim: its next run may replace what lies in this folder.\n")
+    except OSError as error:
+        raise NotebookError(f"Writing reports into '{folder}': {error.strerror or error}.") from error
 
 
 def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
