@@ -74,16 +74,17 @@ def test_a_shard_that_the_index_names_and_the_folder_lacks_is_named(tmp_path: Pa
     write_files(tmp_path, checkpoint_files(TENSORS, LLAMA_CONFIG, 3))
     (tmp_path / "model-00002-of-00003.safetensors").unlink()
     with pytest.raises(FormatError, match=r"model-00002-of-00003\.safetensors is not there \(1 missing in all\)"):
-        open_local(tmp_path)
+        lnsim.load(tmp_path)
 
 
-def test_an_index_that_names_a_tensor_which_its_shard_lacks_is_an_error(tmp_path: Path) -> None:
+def test_an_index_that_names_a_tensor_which_its_shard_lacks_is_an_error_once_it_is_asked_for(tmp_path: Path) -> None:
     files = checkpoint_files(TENSORS, LLAMA_CONFIG, 3)
     index = json.loads(files["model.safetensors.index.json"])
     index["weight_map"]["extra.norm.weight"] = "model-00001-of-00003.safetensors"
     write_files(tmp_path, files | {"model.safetensors.index.json": json.dumps(index).encode()})
+    assert any("'extra.norm.weight'" in note for note in lnsim.load(tmp_path).notes)
     with pytest.raises(HeaderError, match=r"'extra\.norm\.weight' should lie in model-00001"):
-        open_local(tmp_path)
+        lnsim.extract(tmp_path, everything=True)
 
 
 def test_two_shards_with_one_tensor_name_are_an_error(tmp_path: Path) -> None:
