@@ -116,6 +116,8 @@ def _papermill(
         str(part.absolute()),
         dict(parameters),
         kernel_name="python3",
+        language="python",
+        kernel_manager_class=_kernel_manager(),
         progress_bar=False,
         start_timeout=60,
         execution_timeout=timeout,
@@ -126,6 +128,20 @@ def _papermill(
         resources={"metadata": {"path": str(root)}},
         config=Config(_CONFIG),
     )
+
+
+def _kernel_manager() -> type[Any]:
+    """Starts the kernel of this interpreter, whatever kernels are installed under whatever names, and wherever."""
+    from ipykernel.kernelspec import RESOURCES, get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    class OwnKernelManager(AsyncKernelManager):
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return KernelSpec(resource_dir=RESOURCES, **get_kernel_dict())
+
+    return OwnKernelManager
 
 
 def _settle(part: Path, output: Path) -> None:
