@@ -111,6 +111,14 @@ def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
     assert str(outcome.error).startswith("DeadKernel in cell 3")
 
 
+def test_a_folder_in_the_place_of_the_executed_notebook_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out.ipynb").mkdir()
+    outcome = execute(small(tmp_path, "1"), tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    assert outcome.status == "failed"
+    assert "out.ipynb" in str(outcome.error)
+    assert (tmp_path / "out.ipynb").is_dir()
+
+
 DIES_AT_FIRST = """
 import os
 flag = os.environ["LNSIM_TEST_FLAG"]

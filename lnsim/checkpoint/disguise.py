@@ -35,8 +35,8 @@ def disguise(start: bytes) -> str | None:
 
 def text_disguise(start: bytes) -> str | None:
     """The same for a file that should begin with the length of a header, which is never plain text."""
-    shown = start[:40].decode("ascii", "replace").strip()
-    if len(start) >= 8 and re.match(rb"[\t\n\r -~]{8}", start):
+    shown = start.removeprefix(b"\xef\xbb\xbf")[:40].decode("ascii", "replace").strip()
+    if len(start) >= 8 and re.match(rb"(\xef\xbb\xbf)?[\t\n\r -~]{5}", start):
         return disguise(start) or f"a text that begins with {shown!r}, not weights"
     if len(start) >= 8 and not start.strip(b"\0"):
         return "nothing but zeros where it begins, as a download has that is not finished"

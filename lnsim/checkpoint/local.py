@@ -96,7 +96,7 @@ class LocalCheckpoint:
         (shard,) = by_shard([name], self.headers, self.faults, where=self.where)
         check_whole(name, self.copies.values(), where=self.where)
         span = part_range(self.headers[shard], name, start, stop)
-        where = f"{self.where}/{shard}"
+        where = _at(self.where, shard)
         with _opened(self.folder / shard, where) as file:
             data = _read_at(file, span, where=where)
         self.traffic.count(received=len(data))
@@ -105,7 +105,7 @@ class LocalCheckpoint:
     def _read_shard(self, shard: str, header: Header, names: Sequence[str]) -> dict[str, bytes]:
         reads = plan_reads(header, names)
         found = {name: b"" for name in names if not header.tensors[name].n_bytes}
-        where = f"{self.where}/{shard}"
+        where = _at(self.where, shard)
         with _opened(self.folder / shard, where) as file:
             pairs = [(read, _read_at(file, read.span, where=where)) for read in reads]
         self.traffic.count(received=sum(len(data) for _, data in pairs))
@@ -160,6 +160,11 @@ def path_on_disk(source: str) -> Path | None:
     return path
 
 
+def _at(where: str, file: str) -> str:
+    """A file of a checkpoint, for messages; the checkpoint may be this file itself."""
+    return where if where.endswith(f"/{file}") else f"{where}/{file}"
+
+
 def _adapter_error(folder: Path, where: str) -> FormatError:
     try:
         return adapter_error(_read_config(folder, ADAPTER_CONFIG_NAME, where), where)
@@ -186,8 +191,10 @@ def _listing(folder: Path, where: str) -> list[str]:
         raise _unreadable(error, where) from error
     found = list(names)
     for name in names:
-        if os.path.isdir(folder / name) and os.access(folder / name, os.R_OK):
-            found += [f"{name}/{file}" for file in sorted(os.listdir(folder / name)) if file.endswith(".safetensors")]
+        if os.path.isdir(folder / name):
+            with suppress(OSError):  # its weights would only be named, not read
+                inner = sorted(os.listdir(folder / name))
+                found += [f"{name}/{file}" for file in inner if file.endswith(".safetensors")]
     return found
 
 
@@ -208,7 +215,7 @@ def _read_headers(folder: Path, layout: Layout, where: str) -> tuple[dict[str, H
                     f"({len(absent)} missing in all). Complete the download, or name the repo id to read it from the "
                     f"Hub."
                 )
-            headers[shard] = _read_header(folder / shard, where=f"{where}/{shard}")
+            headers[shard] = _read_header(folder / shard, where=_at(where, shard))
         except (HeaderError, SourceError) as error:
             if layout.index is None:
                 raise
@@ -226,7 +233,7 @@ def _read_config(folder: Path, name: str, where: str) -> dict[str, Any] | None:
 
 
 def _read_small(folder: Path, name: str, where: str) -> bytes:
-    where = f"{where}/{name}"
+    where = _at(where, name)
     with _opened(folder / name, where) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_JSON_BYTES:

@@ -54,14 +54,17 @@ def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], roo
 
     started = time.monotonic()
     part = output.with_name(f".{output.name}.part.ipynb")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    for old in (part, output):
-        old.unlink(missing_ok=True)
-    # The client keeps one event loop a thread, and leaves it open.
-    with closing(ensure_event_loop()):
-        error = _run(notebook, part, parameters, root, timeout)
-    if part.is_file():
-        _settle(part, output)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        for old in (part, output):
+            old.unlink(missing_ok=True)
+        # The client keeps one event loop a thread, and leaves it open.
+        with closing(ensure_event_loop()):
+            error = _run(notebook, part, parameters, root, timeout)
+        if part.is_file():
+            _settle(part, output)
+    except OSError as problem:  # a folder under the file's name, a full disk
+        error = f"{type(problem).__name__}: {_first_line(str(problem))}"
     seconds = round(time.monotonic() - started, 2)
     status = "failed" if error else "done"
     return Outcome(notebook.number, notebook.path.stem, notebook.question, status, seconds, error)
