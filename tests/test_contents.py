@@ -16,6 +16,8 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header
 import lnsim
 from lnsim.checkpoint.header import parse_header, read_header
 from lnsim.checkpoint.inspection import inspect
+from lnsim.checkpoint.opening import open_checkpoint
+from lnsim.checkpoint.weights import find_weights
 from lnsim.errors import FormatError, HeaderError, HubError, LnsimError
 
 TENSORS = llama_tensors(hidden_size=64)
@@ -298,6 +300,21 @@ def test_copies_that_differ_are_an_error_once_they_are_asked_for(
     with pytest.raises(FormatError, match=f"tensor '{NORM}' (has )?{says}"):
         lnsim.extract(source)
     assert lnsim.extract(source, roles="pre_mlp").n_vectors == 3
+
+
+def test_a_part_of_a_matrix_that_ranks_share_is_not_read_as_if_it_were_the_whole(put: Callable[[Files], str]) -> None:
+    opened = open_checkpoint(put(ranks()))
+    with pytest.raises(FormatError, match=f"tensor '{MATRIX}' is split over ranks"):
+        opened.read_part(MATRIX, 0, 4)
+
+
+def test_a_projection_matrix_that_cannot_be_read_is_an_error_that_says_why(put: Callable[[Files], str]) -> None:
+    opened = open_checkpoint(put(files_of(PARTS, WHERE | {MATRIX: TWO})))
+    with pytest.raises(HeaderError, match=f"'{MATRIX}' should lie in {TWO}, but lies in {ONE}"):
+        find_weights(opened, ["q_proj"], [0])
+    with pytest.raises(HeaderError, match=f"'{MATRIX}' should lie in {TWO}, but lies in {ONE}"):
+        opened.read_part(MATRIX, 0, 4)
+    assert find_weights(opened, ["q_proj"], [1])["q_proj", 1].shape == (64, 64)
 
 
 # Adapters

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from lnsim.checkpoint.header import Header
 from lnsim.checkpoint.norm_names import norm_names
+from lnsim.checkpoint.source import file_in
 from lnsim.errors import FormatError, HeaderError, LnsimError
 
 __all__ = ["Contents", "check_copies", "check_whole", "settle"]
@@ -65,7 +66,7 @@ def settle(
     """
     found = Contents()
     refused = {
-        name: HeaderError(f"Reading the header of {where}/{shard}: {entry.reason}")
+        name: HeaderError(f"Reading the header of {file_in(where, shard)}: {entry.reason}")
         for shard, header in headers.items()
         for name, entry in header.refused.items()
         if not weight_map or weight_map.get(name) == shard

@@ -26,6 +26,7 @@ from lnsim.checkpoint.source import (
     Traffic,
     by_shard,
     check_totals,
+    file_in,
     no_progress,
     parse_config,
 )
@@ -96,7 +97,7 @@ class LocalCheckpoint:
         (shard,) = by_shard([name], self.headers, self.faults, where=self.where)
         check_whole(name, self.copies.values(), where=self.where)
         span = part_range(self.headers[shard], name, start, stop)
-        where = _at(self.where, shard)
+        where = file_in(self.where, shard)
         with _opened(self.folder / shard, where) as file:
             data = _read_at(file, span, where=where)
         self.traffic.count(received=len(data))
@@ -105,7 +106,7 @@ class LocalCheckpoint:
     def _read_shard(self, shard: str, header: Header, names: Sequence[str]) -> dict[str, bytes]:
         reads = plan_reads(header, names)
         found = {name: b"" for name in names if not header.tensors[name].n_bytes}
-        where = _at(self.where, shard)
+        where = file_in(self.where, shard)
         with _opened(self.folder / shard, where) as file:
             pairs = [(read, _read_at(file, read.span, where=where)) for read in reads]
         self.traffic.count(received=sum(len(data) for _, data in pairs))
@@ -160,11 +161,6 @@ def path_on_disk(source: str) -> Path | None:
     return path
 
 
-def _at(where: str, file: str) -> str:
-    """A file of a checkpoint, for messages; the checkpoint may be this file itself."""
-    return where if where.endswith(f"/{file}") else f"{where}/{file}"
-
-
 def _adapter_error(folder: Path, where: str) -> FormatError:
     try:
         return adapter_error(_read_config(folder, ADAPTER_CONFIG_NAME, where), where)
@@ -215,7 +211,7 @@ def _read_headers(folder: Path, layout: Layout, where: str) -> tuple[dict[str, H
                     f"({len(absent)} missing in all). Complete the download, or name the repo id to read it from the "
                     f"Hub."
                 )
-            headers[shard] = _read_header(folder / shard, where=_at(where, shard))
+            headers[shard] = _read_header(folder / shard, where=file_in(where, shard))
         except (HeaderError, SourceError) as error:
             if layout.index is None:
                 raise
@@ -233,7 +229,7 @@ def _read_config(folder: Path, name: str, where: str) -> dict[str, Any] | None:
 
 
 def _read_small(folder: Path, name: str, where: str) -> bytes:
-    where = _at(where, name)
+    where = file_in(where, name)
     with _opened(folder / name, where) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_JSON_BYTES:

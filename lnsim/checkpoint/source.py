@@ -22,6 +22,7 @@ __all__ = [
     "by_shard",
     "check_parts",
     "check_totals",
+    "file_in",
     "locate",
     "no_progress",
     "parse_config",
@@ -112,6 +113,11 @@ class Checkpoint(Protocol):
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:
         """The bytes ``[start, stop)`` of one tensor, for one too large to hold."""
+
+
+def file_in(where: str, file: str) -> str:
+    """A file of a checkpoint, for messages; the checkpoint may be this file itself."""
+    return where if f"/{where}".endswith(f"/{file}") else f"{where}/{file}"
 
 
 def locate(headers: Mapping[str, Header], *, where: str) -> dict[str, str]:
