@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lnsim.checkpoint.local import LocalCheckpoint, open_local
+from lnsim.checkpoint.local import LocalCheckpoint, open_local, path_on_disk
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
 from lnsim.errors import SourceError
 from lnsim.paths import find_stored, near_stored, stored_models
@@ -165,15 +165,15 @@ def open_stored(source: str) -> LocalCheckpoint:
     Raises:
         SourceError: when neither is there; near names are suggested.
     """
-    path = Path(source).expanduser()
-    if path.exists():
+    path = path_on_disk(source)
+    if path is not None:
         return open_local(path, source=source)
     return open_local(find_stored(source), source=source)
 
 
 def _find_on_disk(source: str) -> Path | None:
-    path = Path(source).expanduser()
-    if path.exists():
+    path = path_on_disk(source)
+    if path is not None:
         return path
     if source.startswith((".", "~", "/")) or source.endswith(".safetensors"):
         raise SourceError(f"Opening '{source}': there is no such file or folder.")

@@ -155,7 +155,8 @@ class Reading:
 
 def map_checkpoint(opened: Checkpoint, model_type: str | None = None, tower: str | None = None) -> RoleMap:
     """The roles of every norm of an opened checkpoint; raises RoleError as ``map_roles`` does."""
-    shapes = {name: info.shape for name, info in tensor_infos(opened).items()}
+    shapes: dict[str, tuple[int, ...]] = {name: info.shape for name, info in tensor_infos(opened).items()}
+    shapes |= dict.fromkeys(opened.faults, (1,))  # a norm that cannot be read has its role all the same
     metadata = {key: text for header in opened.headers.values() for key, text in header.metadata.items()}
     return map_roles(
         shapes,
@@ -216,7 +217,7 @@ def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) ->
     Raises:
         StoreError: when the checkpoint has them no more.
     """
-    there = tensor_infos(opened)
+    there = tensor_infos(opened).keys() | opened.faults.keys()
     lost = [name for name in keep if name not in there]
     if lost:
         raise StoreError(

@@ -38,5 +38,7 @@ def cached_snapshot(repo_id: str, revision: str | None) -> LocalCheckpoint | Non
         if constants.is_offline_mode():
             raise
         return None
+    if opened.faults and not constants.is_offline_mode():
+        return None
     opened.revision = revision
     return opened

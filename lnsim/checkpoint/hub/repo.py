@@ -72,10 +72,10 @@ class Repo:
         # A mirror may not tell the commit of a file; then the head is asked for once more.
         return self._parsed(page), page.commit == self.commit if page.commit else self._is_still_head()
 
-    def weight_map(self) -> dict[str, str]:
+    def weight_map(self, index: str = INDEX_NAME) -> dict[str, str]:
         """Shard of each tensor, as the index tells it."""
-        where = f"{self.where}/{INDEX_NAME}"
-        page = self.transport.get(self.url(INDEX_NAME), where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
+        where = f"{self.where}/{index}"
+        page = self.transport.get(self.url(index), where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
         return parse_index(page.data, where=self.where)
 
     def _config_page(self, revision: str) -> Page:
