@@ -45,12 +45,13 @@ class Layout:
     notes: tuple[str, ...] = ()
 
 
-def find_layout(names: Iterable[str], *, where: str) -> Layout:
+def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -> Layout:
     """Choose the weight files of a listing.
 
     The order is that of transformers: ``model.safetensors``, then the index with its shards. Without either, a complete
     numbered set of shards or a single safetensors file is taken. Anything beside that, such as Mistral's
-    ``consolidated.safetensors``, repeats the same weights and is passed over, with a note.
+    ``consolidated.safetensors``, repeats the same weights and is passed over, with a note. ``typed`` is what a person
+    would type for the checkpoint, for the error that advises to name a part of it; ``where`` by default.
 
     Raises:
         FormatError: when no safetensors weights are there, or which to take is unclear.
@@ -70,9 +71,9 @@ def find_layout(names: Iterable[str], *, where: str) -> Layout:
     if candidates:
         raise FormatError(
             f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
-            f"{_some(candidates)}. Name one of these files instead."
+            f"{_some(candidates)}. Name one of these files instead, for example {typed or where}/{candidates[0]:.80}."
         )
-    raise FormatError(_no_safetensors(top, names, where))
+    raise FormatError(_no_safetensors(top, names, where, typed or where))
 
 
 def parse_index(text: bytes, *, where: str) -> dict[str, str]:
@@ -145,20 +146,22 @@ def _passed_over(candidates: Iterable[str], taken: set[str]) -> tuple[str, ...]:
     return (f"Passed over beside the weights: {_some(rest)}.",) if rest else ()
 
 
-def _no_safetensors(top: list[str], names: Iterable[str], where: str) -> str:
+def _no_safetensors(top: list[str], names: Iterable[str], where: str, typed: str) -> str:
     lead = f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
+    nested = sorted(name for name in names if name.endswith(".safetensors"))
+    below = f"safetensors files in sub-folders only ({_some(nested)}). Name one folder or file instead, for example "
+    below += f"{typed}/{nested[0].rpartition('/')[0]:.160}." if nested else ""
     for kind, endings in _OTHER_FORMATS.items():
         found = [name for name in top if name.endswith(endings)]
         if found:
             advice = "lnsim reads safetensors only"
             if kind == "PyTorch pickles":
                 advice += " and never unpickles, since that runs code from the file"
+            if nested:
+                return f"{lead}{kind} ({_some(found)}). {advice}, and found {below}"
             return f"{lead}{kind} ({_some(found)}). {advice}: look for a conversion, often under a revision refs/pr/N."
-    nested = [name for name in names if name.endswith(".safetensors")]
     if nested:
-        return (
-            f"{lead}safetensors files in sub-folders only ({_some(sorted(nested))}). Name one folder or file instead."
-        )
+        return f"{lead}{below}"
     return f"{lead}no weights at all ({_some(top) if top else 'an empty listing'})."
 
 

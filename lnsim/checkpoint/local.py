@@ -48,6 +48,7 @@ class LocalCheckpoint:
     revision: str | None = None
     commit: str | None = None
     notes: tuple[str, ...] = ()
+    part: str = ""
     traffic: Traffic = field(default_factory=Traffic)
 
     def __repr__(self) -> str:
@@ -100,7 +101,7 @@ class LocalCheckpoint:
 
 
 def open_local(
-    path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None
+    path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None, part: str = ""
 ) -> LocalCheckpoint:
     """Open a folder or one ``.safetensors`` file and read its headers.
 
@@ -109,13 +110,14 @@ def open_local(
         source: how messages and results call it; the path's own name by default.
         repo_id: the Hub's name, for a snapshot in its cache.
         commit: the snapshot's commit.
+        part: the folder or file below the repo's root that the path is, for a snapshot.
 
     Raises:
         SourceError: when nothing is there; FormatError when it holds no safetensors weights; HeaderError when a header
             is wrong or the index and the headers disagree.
     """
     source = source or path.name
-    where = f"{repo_id}@{commit}" if repo_id else source
+    where = f"{repo_id}@{commit}{'/' + part if part else ''}" if repo_id else source
     if path.is_dir():
         folder, layout = path, find_layout(sorted(os.listdir(path)), where=where)
     elif path.is_file():
@@ -132,7 +134,7 @@ def open_local(
     if weight_map:
         check_index(weight_map, locate(headers, where=where), where=where)
     config = _read_config(folder, where)
-    found = LocalCheckpoint(folder, source, where, headers, config, repo_id, None, commit, layout.notes)
+    found = LocalCheckpoint(folder, source, where, headers, config, repo_id, None, commit, layout.notes, part)
     return found if len(headers) > 1 else _with_provenance(found)
 
 

@@ -7,13 +7,15 @@ from pathlib import Path
 from huggingface_hub import constants
 
 from lnsim.checkpoint.hub.repo import MAIN, is_commit
-from lnsim.checkpoint.local import LocalCheckpoint, open_local
+from lnsim.checkpoint.local import LocalCheckpoint
+from lnsim.checkpoint.repo_name import RepoName
+from lnsim.checkpoint.snapshot import open_snapshot
 from lnsim.errors import LnsimError
 
 __all__ = ["cached_snapshot"]
 
 
-def cached_snapshot(repo_id: str, revision: str | None) -> LocalCheckpoint | None:
+def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> LocalCheckpoint | None:
     """The snapshot of a full commit, which cannot change; with the network switched off, that of a branch as well.
 
     None where the cache has no whole one: a branch may have moved, so with a network the Hub is asked.
@@ -32,11 +34,9 @@ def cached_snapshot(repo_id: str, revision: str | None) -> LocalCheckpoint | Non
     if not is_commit(name) or not snapshot.is_dir():
         return None
     try:
-        opened = open_local(snapshot, source=repo_id, repo_id=repo_id, commit=name)
+        return open_snapshot(snapshot, RepoName(repo_id, revision, part), name)
     except LnsimError:
         # An incomplete snapshot is common: a tokenizer was fetched, or a download is under way. The Hub has it whole.
         if constants.is_offline_mode():
             raise
         return None
-    opened.revision = revision
-    return opened

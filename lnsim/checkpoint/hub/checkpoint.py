@@ -59,6 +59,7 @@ class HubCheckpoint:
     files: Mapping[str, RemoteShard]
     transport: Transport
     notes: tuple[str, ...] = ()
+    part: str = ""
 
     @property
     def headers(self) -> Mapping[str, Header]:
@@ -152,37 +153,52 @@ class HubCheckpoint:
 
 
 def open_hub(
-    repo_id: str, revision: str | None = None, *, settings: Settings | None = None, progress: Progress = no_progress
+    repo_id: str,
+    revision: str | None = None,
+    part: str = "",
+    *,
+    settings: Settings | None = None,
+    progress: Progress = no_progress,
 ) -> HubCheckpoint | LocalCheckpoint:
     """Open a repo at a pinned commit; a complete snapshot in the Hub's cache is read in place instead.
 
     Args:
         repo_id: ``owner/name``, or the bare name of an old repo.
         revision: branch, tag or commit; the head of ``main`` by default.
+        part: the folder or file of the repo to open; all of it by default.
         settings: patience and concurrency.
         progress: told how many headers were read.
 
     Raises:
         RepoNotFoundError, GatedError, RevisionError, NetworkError, OfflineError: each a sentence on what to do.
-        FormatError: when the repo has no safetensors weights.
+        SourceError: when it has no such part, FormatError when that has no safetensors weights.
     """
-    cached = cached_snapshot(repo_id, revision)
-    return cached if cached is not None else open_pinned(pin_hub(repo_id, revision, settings=settings), progress)
+    cached = cached_snapshot(repo_id, revision, part)
+    return cached if cached is not None else open_pinned(pin_hub(repo_id, revision, part, settings=settings), progress)
 
 
-def pin_hub(repo_id: str, revision: str | None = None, *, settings: Settings | None = None) -> Repo:
+def pin_hub(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
     """The commit behind a revision, in one request; raises as ``open_hub`` does."""
     with stopped_by_hand():
-        return pin(repo_id, revision, settings or Settings())
+        return pin(repo_id, revision, part, settings or Settings())
 
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> HubCheckpoint:
     """Open a pinned repo: its headers and its config; raises as ``open_hub`` does."""
-    layout = find_layout(repo.names, where=repo.where)
+    layout = Layout((repo.file,)) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
     with stopped_by_hand():
         files, config = _open_shards(repo, layout, progress)
     return HubCheckpoint(
-        repo.repo_id, repo.where, repo.repo_id, repo.revision, repo.commit, config, files, repo.transport, layout.notes
+        f"{repo.repo_id}/{repo.part}" if repo.part else repo.repo_id,
+        repo.where,
+        repo.repo_id,
+        repo.revision,
+        repo.commit,
+        config,
+        files,
+        repo.transport,
+        (*repo.notes, *layout.notes),
+        repo.part,
     )
 
 
@@ -231,7 +247,7 @@ def _shards(repo: Repo, names: Iterable[str]) -> dict[str, RemoteShard]:
             f"Opening {repo.where}: its index names {absent[0]!r:.120}, which the commit does not hold "
             f"({len(absent)} such in all). The upload is incomplete."
         )
-    return {name: RemoteShard(repo.url(name), f"{repo.where}/{name}", repo.transport) for name in names}
+    return {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in names}
 
 
 def _worth_verifying(plans: Sequence[tuple[RemoteShard, Sequence[Read]]]) -> dict[str, Read]:
