@@ -362,7 +362,9 @@ def test_a_snapshot_whose_blobs_were_deleted_says_so_and_what_to_do(
     os.remove(os.path.realpath(cache / "snapshots" / COMMIT / "model.safetensors"))
     source = source.format(cache=cache, commit=COMMIT)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(SourceError, match=r"'model\.safetensors' is a link to a file that is no longer there") as caught:
+    with pytest.raises(
+        SourceError, match=r"'model\.safetensors' is a link to a file that is no longer there"
+    ) as caught:
         open_checkpoint(source)
     assert f"`hf download org/pipe --revision {COMMIT}`" in str(caught.value)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)

@@ -150,6 +150,21 @@ def test_no_error_or_log_record_holds_the_token(hub: HubStandIn, kind: str, capl
         assert SECRET not in text
 
 
+@pytest.mark.parametrize("status", ["401", "403", "451"])
+@pytest.mark.parametrize("pattern", ["api/models", "config", "safetensors$", "Signature"])
+def test_a_server_that_repeats_the_token_in_its_reason_does_not_have_it_shown(
+    hub: HubStandIn, status: str, pattern: str
+) -> None:
+    hub.add("a/b", FILES)
+    said = f"no right for Bearer {SECRET}, that is {SECRET}"
+    hub.faults.append(Fault(pattern, "status", headers={"status": status, "X-Error-Message": said}))
+    del said
+    with pytest.raises(LnsimError, match=r"no right for Bearer \[token\], that is \[token\]") as caught:
+        lnsim.extract("a/b")
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert SECRET not in "".join(shown.format())
+
+
 @pytest.mark.parametrize("pattern", ["api/models", "config", "safetensors$", "Signature"])
 @pytest.mark.parametrize("kind", ["status", "reset", "html", "short_body"])
 def test_a_traceback_that_shows_every_local_variable_does_not_show_the_token(

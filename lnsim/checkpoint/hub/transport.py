@@ -27,7 +27,7 @@ from huggingface_hub import constants
 import lnsim
 from lnsim.checkpoint.hub.answers import DeadAddressError, TooLongError, TryAgainError, check_range, check_status
 from lnsim.checkpoint.hub.client import Client
-from lnsim.checkpoint.hub.dialling import UnusableAddressError, origin_of
+from lnsim.checkpoint.hub.dialling import ProxyError, UnusableAddressError, origin_of
 from lnsim.checkpoint.hub.limits import kind_of
 from lnsim.checkpoint.hub.wire import Answer, ClosedError, UnreachableError, WireError
 from lnsim.checkpoint.ranges import ByteRange
@@ -120,7 +120,7 @@ class Transport:
 
         def once() -> Page:
             with self._follow(url, encoding) as answer:
-                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                self._check(answer, where)
                 if answer.status != 200:
                     raise HubError(f"Reading {where}: 200 was expected, the server answered {answer.status}.")
                 told = _whole_number(answer.headers.get("content-length"))
@@ -141,7 +141,7 @@ class Transport:
         def once() -> Resolved:
             # One byte: where nothing redirects, that is all the answer holds.
             with self._follow(url, {"Range": ByteRange(0, 1).http}, stop_at_foreign=True) as answer:
-                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                self._check(answer, where)
                 if answer.status in _REDIRECTS:
                     _read(answer, _MAX_SIDE_BODY)
                     size = _whole_number(answer.headers.get("x-linked-size"))
@@ -174,7 +174,7 @@ class Transport:
 
         def once() -> Body:
             with self._follow(url, {"Range": span.http}) as answer:
-                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                self._check(answer, where)
                 told = check_range(answer.status, answer.headers, span, where=where, may_be_clipped=may_be_clipped)
                 data = _read(answer, told.stop - span.start)
             if len(data) != told.stop - span.start:
@@ -186,6 +186,17 @@ class Transport:
             return self._retry(once, what, url, UnreachableError if leave_if_dead else ())
         except UnreachableError as error:
             raise DeadAddressError(f"Reading {what}: {error}.") from None
+
+    def _check(self, answer: _Located, where: str) -> None:
+        """Raise what a status means, told by the Hub or by whoever it sends us to."""
+        at_the_hub = origin_of(answer.url) == origin_of(constants.ENDPOINT)
+        sent = self.has_token and at_the_hub
+        check_status(answer.status, self._harmless(answer.headers), where=where, has_token=sent, at_the_hub=at_the_hub)
+
+    def _harmless(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """What a server says, without the token that it may repeat."""
+        token = self._headers.get("authorization", "").removeprefix("Bearer ")
+        return {name: text.replace(token, "[token]") if token else text for name, text in headers.items()}
 
     @contextmanager
     def _follow(self, url: str, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[_Located]:
@@ -256,6 +267,8 @@ class Transport:
             )
         try:
             return self._tried(once, where, urlsplit(url).netloc, final)
+        except ProxyError as error:
+            raise NetworkError(f"Reading {where}: {error}.") from None
         except UnusableAddressError as error:
             raise HubError(f"Reading {where}: the server sends us to an address of no use: {error}.") from None
         except ClosedError:
