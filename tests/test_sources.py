@@ -233,6 +233,8 @@ def test_the_revision_may_come_apart_from_a_part(pipe: HubStandIn) -> None:
     assert lnsim.extract("org/pipe@feature%2Fx/other").commit == LATER_COMMIT
     with pytest.raises(RevisionError, match=r"no such revision.* write org/pipe@feature%2Fx, or use --revision\.$"):
         lnsim.extract("org/pipe@feature/x")
+    with pytest.raises(RevisionError, match=r"Reading org/pipe@x/y: .*\(branch, tag or commit\)\.$"):
+        lnsim.extract("org/pipe/other", revision="x/y")
 
 
 def test_a_folder_without_a_config_says_that_the_roots_was_not_used(pipe: HubStandIn) -> None:
@@ -243,7 +245,7 @@ def test_a_folder_without_a_config_says_that_the_roots_was_not_used(pipe: HubSta
 
 
 def test_weights_in_sub_folders_only_are_named_as_they_can_be_typed(pipe: HubStandIn) -> None:
-    with pytest.raises(FormatError, match=r"PyTorch pickles \(original\.ckpt\).* in sub-folders only") as caught:
+    with pytest.raises(FormatError, match=r"PyTorch pickles \(original\.ckpt\) and .* in sub-folders only") as caught:
         lnsim.extract("org/pipe")
     example = str(caught.value).rpartition("for example ")[2].removesuffix(".")
     assert example == "org/pipe@main/bare"
@@ -377,6 +379,19 @@ def test_a_config_whose_blob_was_deleted_is_no_missing_config(cache: Path) -> No
     for source in (cache, cache / "snapshots" / COMMIT / "model.safetensors"):
         with pytest.raises(SourceError, match=r"'config\.json' is a link to a file that is no longer there \(1 such"):
             open_checkpoint(str(source))
+
+
+def test_a_cache_that_may_not_be_read_ends_in_one_sentence(
+    hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.listdir", refused)
+    with pytest.raises(SourceError, match=r"Opening snapshots in the Hub's cache: Permission denied\.$"):
+        open_checkpoint(str(cache))
+    hub.add("org/pipe", checkpoint_files(OTHER, LLAMA_CONFIG))
+    assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}"), OTHER)
 
 
 # HF_ENDPOINT

@@ -154,11 +154,11 @@ def _no_safetensors(top: list[str], names: Iterable[str], where: str, typed: str
     for kind, endings in _OTHER_FORMATS.items():
         found = [name for name in top if name.endswith(endings)]
         if found:
+            if nested:
+                return f"{lead}{kind} ({_some(found)}) and {below}"
             advice = "lnsim reads safetensors only"
             if kind == "PyTorch pickles":
                 advice += " and never unpickles, since that runs code from the file"
-            if nested:
-                return f"{lead}{kind} ({_some(found)}). {advice}, and found {below}"
             return f"{lead}{kind} ({_some(found)}). {advice}: look for a conversion, often under a revision refs/pr/N."
     if nested:
         return f"{lead}{below}"

@@ -10,7 +10,7 @@ from lnsim.checkpoint.local import LocalCheckpoint, open_local
 from lnsim.checkpoint.repo_name import RepoName, is_repo_id
 from lnsim.errors import SourceError
 
-__all__ = ["find_snapshot", "open_snapshot"]
+__all__ = ["commit_of_reference", "find_snapshot", "open_snapshot"]
 
 _OF_A_MODEL = "models--"
 _SNAPSHOTS = "snapshots"
@@ -26,7 +26,7 @@ def find_snapshot(path: Path) -> tuple[Path, RepoName] | None:
     """
     whole = Path(os.path.abspath(path))  # as it was written: files of a snapshot are links that lead out of it
     home = next((one for one in (whole, *whole.parents) if one.name.startswith(_OF_A_MODEL)), None)
-    if home is None or not (home / _SNAPSHOTS).is_dir():
+    if home is None or not os.path.isdir(home / _SNAPSHOTS):
         return None
     below = whole.relative_to(home).parts
     repo_id = home.name.removeprefix(_OF_A_MODEL).replace("--", "/")
@@ -50,10 +50,17 @@ def open_snapshot(folder: Path, name: RepoName, commit: str) -> LocalCheckpoint:
     return opened
 
 
+def commit_of_reference(home: Path, name: str) -> str | None:
+    """The commit of a branch, tag or ``refs/pr/3`` when it was last asked for; None where the cache does not tell."""
+    try:
+        return (home / "refs" / name).read_text("utf-8", "replace").strip()
+    except (OSError, ValueError):  # none there, or none for us to read, or no name of a file
+        return None
+
+
 def _commit_of(home: Path, repo_id: str) -> str:
-    there = sorted(one.name for one in (home / _SNAPSHOTS).iterdir() if one.is_dir())
-    main = home / "refs" / "main"
-    wanted = main.read_text("utf-8", "replace").strip() if main.is_file() else None
+    there = [name for name in _listed(home / _SNAPSHOTS) if os.path.isdir(home / _SNAPSHOTS / name)]
+    wanted = commit_of_reference(home, "main")
     if wanted in there or (wanted is None and len(there) == 1):
         return wanted or there[0]
     named = "it has no refs/main" if wanted is None else f"refs/main names {wanted!r:.60}, which is not there"
@@ -65,13 +72,21 @@ def _commit_of(home: Path, repo_id: str) -> str:
 
 def _check_links(path: Path, repo_id: str, commit: str) -> None:
     """Refuse a snapshot whose links lead nowhere: its blobs were deleted, to free the disk or by a moved cache."""
-    folder = path if path.is_dir() else path.parent
-    names = os.listdir(folder) if path.is_dir() else [path.name, CONFIG_NAME]
+    whole = os.path.isdir(path)
+    folder = path if whole else path.parent
+    names = _listed(folder) if whole else [path.name, CONFIG_NAME]
     needed = [name for name in names if name.endswith(".safetensors") or name in (CONFIG_NAME, INDEX_NAME)]
-    dead = sorted(name for name in needed if (folder / name).is_symlink() and not (folder / name).exists())
+    dead = [name for name in needed if os.path.islink(folder / name) and not os.path.exists(folder / name)]
     if dead:
         raise SourceError(
             f"Opening {repo_id}@{commit[:12]} in the Hub's cache: {dead[0]!r:.120} is a link to a file that is no "
             f"longer there ({len(dead)} such in all). Download it again (`hf download {repo_id} --revision {commit}`), "
             f"or name the repo, {repo_id}@{commit}, to read it from the Hub."
         )
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        raise SourceError(f"Opening {folder.name} in the Hub's cache: {error.strerror}.") from None

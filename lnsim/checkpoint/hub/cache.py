@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from huggingface_hub import constants
@@ -9,7 +10,7 @@ from huggingface_hub import constants
 from lnsim.checkpoint.hub.repo import MAIN, is_commit
 from lnsim.checkpoint.local import LocalCheckpoint
 from lnsim.checkpoint.repo_name import RepoName
-from lnsim.checkpoint.snapshot import open_snapshot
+from lnsim.checkpoint.snapshot import commit_of_reference, open_snapshot
 from lnsim.errors import LnsimError
 
 __all__ = ["cached_snapshot"]
@@ -26,12 +27,11 @@ def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> Local
     folder = Path(constants.HF_HUB_CACHE) / constants.REPO_ID_SEPARATOR.join(("models", *repo_id.split("/")))
     name = revision or MAIN
     if not is_commit(name):
-        reference = folder / "refs" / name
-        if not constants.is_offline_mode() or ".." in name or not reference.is_file():
+        if not constants.is_offline_mode() or ".." in name:
             return None
-        name = reference.read_text().strip()
+        name = commit_of_reference(folder, name) or ""
     snapshot = folder / "snapshots" / name
-    if not is_commit(name) or not snapshot.is_dir():
+    if not is_commit(name) or not os.path.isdir(snapshot):
         return None
     try:
         return open_snapshot(snapshot, RepoName(repo_id, revision, part), name)

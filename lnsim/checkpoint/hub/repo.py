@@ -128,7 +128,7 @@ def pin(repo_id: str, revision: str | None, part: str, settings: Settings) -> Re
     try:
         commit, sizes = _ask(transport, repo_id, revision)
     except RevisionError as error:
-        if not part or not revision:
+        if not part or not revision or "/" in revision:
             raise
         name = quote(f"{revision}/{part}", safe="")
         raise RevisionError(

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -50,6 +49,8 @@ _MAX_HOPS = 5
 _MAX_SIDE_BODY = 64 * 1024
 _STEP = 0.2
 """Seconds between two looks, during a pause, at whether it is still worth waiting."""
+
+_LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
 
 _COMMIT_HEADER = "x-repo-commit"
 
@@ -360,12 +361,19 @@ def _base_headers() -> dict[str, str]:
 def _token() -> str | None:
     """The user's token as the client library finds it; that is a slow import, paid only where there may be one."""
     names = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_RESOURCE")
-    there = any(map(os.environ.get, names)) or Path(constants.HF_TOKEN_PATH).exists() or "google.colab" in sys.modules
+    there = any(map(os.environ.get, names)) or os.path.exists(constants.HF_TOKEN_PATH) or "google.colab" in sys.modules
     if not there or constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
         return None
     from huggingface_hub import get_token
 
-    return get_token()
+    try:
+        token = get_token()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise HubError(f"Reading your Hub token from {constants.HF_TOKEN_PATH}: {why}. {_LOG_IN}") from None
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        raise HubError(f"Reading your Hub token: it holds signs that no token has, perhaps quotation marks. {_LOG_IN}")
+    return token
 
 
 def _without_token(headers: Mapping[str, str]) -> dict[str, str]:
