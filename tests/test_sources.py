@@ -381,6 +381,12 @@ def test_a_config_whose_blob_was_deleted_is_no_missing_config(cache: Path) -> No
             open_checkpoint(str(source))
 
 
+def test_a_snapshot_of_some_files_only_says_how_the_rest_is_read(hub: HubStandIn, cache: Path) -> None:
+    (cache / "snapshots" / COMMIT / "model.safetensors").unlink()
+    with pytest.raises(FormatError, match=rf"may hold only some of its files: .* org/pipe@{COMMIT} is read from the"):
+        open_checkpoint(str(cache))
+
+
 def test_a_cache_that_may_not_be_read_ends_in_one_sentence(
     hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

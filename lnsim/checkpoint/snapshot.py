@@ -8,7 +8,7 @@ from pathlib import Path
 from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME
 from lnsim.checkpoint.local import LocalCheckpoint, open_local
 from lnsim.checkpoint.repo_name import RepoName, is_repo_id
-from lnsim.errors import SourceError
+from lnsim.errors import FormatError, SourceError
 
 __all__ = ["commit_of_reference", "find_snapshot", "open_snapshot"]
 
@@ -45,7 +45,13 @@ def open_snapshot(folder: Path, name: RepoName, commit: str) -> LocalCheckpoint:
     path = folder / name.part
     _check_links(path, name.repo_id, commit)
     typed = f"{name.repo_id}/{name.part}" if name.part else name.repo_id
-    opened = open_local(path, source=typed, repo_id=name.repo_id, commit=commit, part=name.part)
+    try:
+        opened = open_local(path, source=typed, repo_id=name.repo_id, commit=commit, part=name.part)
+    except FormatError as error:
+        raise FormatError(
+            f"{error} The Hub's cache may hold only some of its files: with a network, {name.repo_id}@{commit} is read "
+            f"from the Hub."
+        ) from None
     opened.revision = name.revision
     return opened
 
