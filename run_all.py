@@ -55,7 +55,7 @@ def main(words: list[str] | None = None) -> int:
         if options.list:
             return listing(names, notebooks)
         return run(options, names, notebooks)
-    except LnsimError as error:
+    except (LnsimError, OSError) as error:  # OSError: what the disk refuses to take, with the file's name
         print(f"run_all.py: {error}", file=sys.stderr)
         return 1
 
@@ -81,8 +81,16 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
     numbers = {notebook.number for notebook in notebooks}
     for study_run in runs:
         print(study_run.summary(numbers))
-    print(f"\n{os.path.relpath(options.reports / 'index.html')}")
+    print(f"\n{shown(options.reports / 'index.html')}")
     return 0 if all(study_run.succeeded(numbers) for study_run in runs) else 1
+
+
+def shown(path: Path) -> str:
+    """A path from here, where there is one: not from one drive of Windows to another."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:
+        return str(path)
 
 
 def fetch(names: list[str], numbers: set[str]) -> None:

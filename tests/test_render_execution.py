@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from render_notebooks import code, markdown, write
 
 from lnsim.render.execution import execute
-from lnsim.render.notebooks import Notebook
+from lnsim.render.notebooks import Notebook, known_parameters
 
 PARAMETERS = code('study = "a"  # name\nseed = None  # of the shuffles', tags=("parameters",))
 
@@ -31,6 +33,46 @@ def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp
     assert outputs[0] == outputs[1]
     printed = json.loads(outputs[0])["cells"][-1]["outputs"][0]["text"]
     assert "".join(printed) == f"b 3 {tmp_path}\n"
+
+
+FOREIGN = {"argv": ["/nowhere/python", "-f", "{connection_file}"], "display_name": "other", "language": "python"}
+
+
+@pytest.mark.parametrize("variable", ["JUPYTER_PATH", "JUPYTER_DATA_DIR"])
+def test_a_notebook_runs_in_the_interpreter_of_this_program_whatever_kernels_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    spec = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text(json.dumps(FOREIGN))
+    monkeypatch.setenv(variable, str(tmp_path / "jupyter"))
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
+    assert printed(small(tmp_path, "import sys\nprint(sys.executable)"), tmp_path) == f"{sys.executable}\n"
+
+
+METADATA: list[dict[str, Any]] = [
+    {},
+    {"kernelspec": {"name": "no-such-kernel", "display_name": "no"}},
+    {"kernelspec": {"name": "ir", "language": "R"}, "language_info": {"name": "R"}},
+]
+
+
+@pytest.mark.parametrize("metadata", METADATA, ids=["nothing", "a kernel that is not there", "another language"])
+def test_a_notebook_runs_whatever_its_metadata_say_of_kernel_and_language(
+    tmp_path: Path, metadata: dict[str, Any]
+) -> None:
+    notebook = small(tmp_path, "print(study)")
+    content = json.loads(notebook.path.read_text("utf-8"))
+    notebook.path.write_text(json.dumps(content | {"metadata": metadata}))
+    assert known_parameters(notebook) == ("study", "seed")
+    assert printed(notebook, tmp_path) == "b\n"
+
+
+def printed(notebook: Notebook, folder: Path) -> str:
+    """What its last cell printed."""
+    outcome = execute(notebook, folder / "out.ipynb", {"study": "b"}, folder, timeout=60)
+    assert (outcome.status, outcome.error) == ("done", None)
+    return "".join(json.loads((folder / "out.ipynb").read_text("utf-8"))["cells"][-1]["outputs"][0]["text"])
 
 
 def test_papermill_is_given_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,6 +109,14 @@ def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
     outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=30)
     assert outcome.status == "failed"
     assert str(outcome.error).startswith("DeadKernel in cell 3")
+
+
+def test_a_folder_in_the_place_of_the_executed_notebook_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out.ipynb").mkdir()
+    outcome = execute(small(tmp_path, "1"), tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    assert outcome.status == "failed"
+    assert "out.ipynb" in str(outcome.error)
+    assert (tmp_path / "out.ipynb").is_dir()
 
 
 DIES_AT_FIRST = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,47 @@ def test_a_file_that_cannot_be_a_report_is_named(tmp_path: Path, name: str, text
     (tmp_path / name).write_text(text)
     with pytest.raises(NotebookError, match=message):
         list_notebooks(tmp_path)
+
+
+MALFORMED = [
+    b"[]",
+    b'{"cells": [7]}',
+    b'{"cells": [{"cell_type": "code"}]}',
+    b'{"cells": [{"cell_type": "markdown", "source": [1]}]}',
+    b'{"cells": [{"cell_type": "code", "source": "", "metadata": []}]}',
+    b'{"cells": [{"cell_type": "code", "source": "", "metadata": {"tags": null}}]}',
+    b'{"nbformat": 4, "metadata": {}}',
+    b'{"nbformat": 3, "worksheets": []}',
+    b"\xff\xfe\x00",
+    b"",
+    b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("content", MALFORMED, ids=range(len(MALFORMED)))
+def test_a_malformed_notebook_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "01_a.ipynb").write_bytes(content)
+    with pytest.raises(NotebookError, match=r"^Reading 01_a\.ipynb: it is not a notebook"):
+        list_notebooks(tmp_path)
+
+
+def test_what_is_no_file_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "01_a.ipynb").mkdir()
+    with pytest.raises(NotebookError, match=r"01_a\.ipynb: it is not a notebook \(but a folder"):
+        list_notebooks(tmp_path)
+    (tmp_path / "01_a.ipynb").rmdir()
+    (tmp_path / "01_a.ipynb").symlink_to("nothing")
+    with pytest.raises(NotebookError, match=r"01_a\.ipynb: it is not a notebook"):
+        list_notebooks(tmp_path)
+
+
+def test_a_notebook_that_papermill_could_not_read_is_refused_before_it_runs(tmp_path: Path) -> None:
+    notebook = small(tmp_path)
+    content = json.loads(notebook.path.read_text("utf-8"))
+    for lost in ("nbformat", "metadata"):
+        notebook.path.write_text(json.dumps({key: value for key, value in content.items() if key != lost}))
+        with pytest.raises(NotebookError, match="'nbformat': 4 and 'metadata' were expected"):
+            known_parameters(notebook)
 
 
 def test_parameters_are_those_of_the_tagged_cell(tmp_path: Path) -> None:

@@ -158,3 +158,15 @@ def test_an_unknown_setting_runs_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_plan_holds_its_study() -> None:
     study = load_study("small_models")
     assert Plan(study, "auto", ()).not_run == {}
+
+
+@pytest.mark.parametrize("place", ["reports", "reports/small_models"])
+def test_a_file_in_place_of_the_folder_of_reports_is_one_clear_error_before_anything_runs(
+    tmp_path: Path, place: str
+) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_text("mine")
+    plan = Plan(load_study("small_models"), "stored", ())
+    with pytest.raises(NotebookError, match=r"Making the folder '.*small_models' for reports: (File exists|Not a dir)"):
+        run_plans([plan], tmp_path / "reports", tmp_path, {}, 1, 60, lambda study, outcome: None)
+    assert (tmp_path / place).read_text() == "mine"

@@ -131,3 +131,14 @@ def test_the_network_is_asked_only_for_the_source_hub(
 def test_kernels_import_lnsim_from_here_and_use_this_environment(run_all: ModuleType) -> None:
     assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == str(HERE)
     assert os.environ["JUPYTER_PREFER_ENV_PATH"] == "1"
+
+
+def test_what_the_disk_refuses_is_one_line(
+    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device", "reports/index.html")
+
+    monkeypatch.setattr(run_all, "run", full)
+    assert run_all.main([]) == 1
+    assert capsys.readouterr().err == "run_all.py: [Errno 28] No space left on device: 'reports/index.html'\n"

@@ -156,12 +156,13 @@ def test_a_path_comes_before_the_hub_and_a_stored_name_with_a_slash_behind_it_to
 
 
 def test_a_folder_that_may_not_be_looked_at_is_no_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(path: Path) -> None:
-        raise PermissionError
+    def refused(path: object, **how: object) -> None:
+        raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "lstat", refused)
-    with pytest.raises(SourceError, match="Opening 'closed/model': permission to look there is denied"):
-        find_source("closed/model")
+    monkeypatch.setattr("os.lstat", refused)
+    monkeypatch.setattr("os.stat", refused)
+    with pytest.raises(SourceError, match=r"^Opening closed/model: it cannot be read \(Permission denied\)\.$"):
+        open_checkpoint("closed/model")
 
 
 # A part of a repo, end to end
@@ -220,6 +221,12 @@ def test_one_file_of_a_repo_is_read_with_the_config_beside_it(pipe: HubStandIn) 
         found = lnsim.extract(f"{address}/other/model.safetensors")
         assert same_bits(found, OTHER)
         assert dict(found.config)["num_hidden_layers"] == 2
+
+
+def test_an_index_that_is_named_stands_for_its_shards(pipe: HubStandIn) -> None:
+    name = "text_encoder/model.safetensors.index.json"
+    for source in (f"org/pipe@main/{name}", f"{pipe.endpoint}/org/pipe/blob/main/{name}"):
+        assert same_bits(lnsim.extract(source), ENCODER)
 
 
 def test_a_shard_that_is_named_is_read_alone(pipe: HubStandIn) -> None:

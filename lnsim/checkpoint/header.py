@@ -21,6 +21,9 @@ empty tensor name        accepted                     accepted: it can be no nor
 
 The limits keep what parsing takes under 256 MB for any input, the header's own bytes (at most 100 MB) included. The
 buffer itself is not needed: with ``file_size`` the header is checked against the file's end all the same.
+
+``read_header`` is for reading what is sound: an entry of an unknown dtype or a wrong size, and a tensor that lies
+beyond the end of a file that was cut off, are kept apart with their reasons. All else it refuses as ``parse_header``.
 """
 
 from __future__ import annotations
@@ -29,8 +32,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
-from lnsim.checkpoint.header_entries import read_entries
+from lnsim.checkpoint.disguise import DISGUISE_BYTES, text_disguise
+from lnsim.checkpoint.header_entries import Refused, read_entries
 from lnsim.checkpoint.header_json import HeaderText
 from lnsim.checkpoint.tensor_info import DTYPE_BITS, TensorInfo, quoted
 from lnsim.errors import HeaderError
@@ -41,9 +46,11 @@ __all__ = [
     "MAX_HEADER_BYTES",
     "Header",
     "TensorInfo",
+    "header_end",
     "header_stop",
     "parse_header",
     "read_entries",
+    "read_header",
 ]
 
 LENGTH_BYTES = 8
@@ -61,18 +68,23 @@ class Header:
         tensors: by name, in the order of the file's JSON.
         metadata: the free text map ``__metadata__``.
         buffer_start: first byte of the byte buffer in the file, that is 8 plus the length of the JSON.
+        refused: by name, the tensors that cannot be read and why; there are none where ``parse_header`` read it.
     """
 
     tensors: Mapping[str, TensorInfo]
     metadata: Mapping[str, str]
     buffer_start: int
+    refused: Mapping[str, Refused] = field(default_factory=dict)
     buffer_size: int = field(init=False)
     """Bytes of the byte buffer, which is where the last tensor ends."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
-        object.__setattr__(self, "buffer_size", _contiguous_size(self.tensors.values()))
+        object.__setattr__(self, "refused", MappingProxyType(dict(self.refused)))
+        n_bytes = _contiguous_size(self.tensors.values(), holes=bool(self.refused))
+        size = max([n_bytes, *(entry.stop for entry in self.refused.values())])
+        object.__setattr__(self, "buffer_size", size)
 
     @property
     def file_size(self) -> int:
@@ -85,12 +97,23 @@ class Header:
 
     def moved(self, buffer_start: int) -> Header:
         """The same header before a byte buffer that starts elsewhere; its tensors need no second check."""
-        return self._changed(tensors=self.tensors, buffer_start=buffer_start)
+        return self._changed(buffer_start=buffer_start)
 
     def narrowed(self, names: Collection[str]) -> Header:
         """The same header with only these of its tensors, at their places in the same byte buffer."""
         kept = {name: info for name, info in self.tensors.items() if name in names}
-        return self._changed(tensors=MappingProxyType(kept), buffer_start=self.buffer_start)
+        return self._changed(tensors=MappingProxyType(kept), refused=MappingProxyType({}))
+
+    def cut_off(self, file_size: int) -> Header:
+        """The same header of a file that ends too early: what lies beyond its end is among the refused."""
+        reason = _wrong_end(self, file_size)
+        lost = {
+            name: Refused(info.start, info.stop, reason)
+            for name, info in self.tensors.items()
+            if self.buffer_start + info.stop > file_size
+        }
+        kept = {name: info for name, info in self.tensors.items() if name not in lost}
+        return self._changed(tensors=MappingProxyType(kept), refused=MappingProxyType({**self.refused, **lost}))
 
     def __repr__(self) -> str:
         return f"Header({len(self.tensors)} tensors, a file of {self.file_size} bytes)"
@@ -100,10 +123,9 @@ class Header:
 
         return header(self)
 
-    def _changed(self, *, tensors: Mapping[str, TensorInfo], buffer_start: int) -> Header:
+    def _changed(self, **values: Any) -> Header:
         other = object.__new__(Header)
-        values = {"tensors": tensors, "buffer_start": buffer_start}
-        for name in ("tensors", "metadata", "buffer_start", "buffer_size"):
+        for name in ("tensors", "metadata", "buffer_start", "refused", "buffer_size"):
             object.__setattr__(other, name, values.get(name, getattr(self, name)))
         return other
 
@@ -124,17 +146,51 @@ def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a s
     (2,)
     """
     try:
-        stop = header_stop(data, file_size)
-        if len(data) < stop:
-            raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
-        text = HeaderText(data, LENGTH_BYTES, stop)
-        tensors, metadata = read_entries(text)
-        text.end()
-        header = Header(tensors, metadata, stop)
+        header = _parse(data, file_size, None)
         _check_end(header, len(data), file_size)
     except HeaderError as error:
         raise HeaderError(f"Reading the header of {where}: {error}") from None
     return header
+
+
+def read_header(data: bytes, file_size: int | None = None, *, where: str) -> Header:
+    """The header at the start of a file, its unsound tensors kept apart; the arguments are those of ``parse_header``.
+
+    Raises:
+        HeaderError: when the header cannot be read, its sound tensors overlap, or the file is longer than it says.
+    """
+    try:
+        header = _parse(data, file_size, {})
+        if file_size is not None and file_size < header.file_size:
+            return header.cut_off(file_size)
+        if not header.refused:  # whose sizes may be what is wrong
+            _check_end(header, len(data), file_size)
+    except HeaderError as error:
+        raise _not_a_header(error, data, where) from None
+    return header
+
+
+def header_end(data: bytes, file_size: int | None, *, where: str) -> int:
+    """As ``header_stop``, with the file's name in the error and what the file really is, if its first bytes tell."""
+    try:
+        return header_stop(data, file_size)
+    except HeaderError as error:
+        raise _not_a_header(error, data, where) from None
+
+
+def _not_a_header(error: HeaderError, data: bytes, where: str) -> HeaderError:
+    kind = text_disguise(data[:DISGUISE_BYTES])
+    return HeaderError(f"Reading the header of {where}: {f'it is {kind}.' if kind else error}")
+
+
+def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | None) -> Header:
+    stop = header_stop(data, file_size)
+    if len(data) < stop:
+        raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
+    text = HeaderText(data, LENGTH_BYTES, stop)
+    tensors, metadata = read_entries(text, refused)
+    text.end()
+    return Header(tensors, metadata, stop, refused or {})
 
 
 def header_stop(data: bytes, file_size: int | None = None) -> int:
@@ -153,11 +209,11 @@ def header_stop(data: bytes, file_size: int | None = None) -> int:
     return LENGTH_BYTES + length
 
 
-def _contiguous_size(tensors: Iterable[TensorInfo]) -> int:
-    """Bytes that the tensors fill together, one behind the other."""
+def _contiguous_size(tensors: Iterable[TensorInfo], *, holes: bool) -> int:
+    """Bytes that the tensors fill together, one behind the other; holes may be where refused ones lie."""
     previous = 0
     for info in sorted(tensors, key=attrgetter("start", "stop")):
-        if info.start != previous:
+        if info.start < previous or (info.start > previous and not holes):
             kind = "a hole" if info.start > previous else "an overlap"
             raise HeaderError(
                 f"tensor {quoted(info.name)} should start at byte {previous} of the buffer, where the one before it "
@@ -168,8 +224,11 @@ def _contiguous_size(tensors: Iterable[TensorInfo]) -> int:
 
 
 def _check_end(header: Header, n_given: int, file_size: int | None) -> None:
-    expected = header.file_size
-    if file_size is not None and file_size != expected:
-        raise HeaderError(f"its tensors end at byte {expected}, the file at byte {file_size}.")
-    if n_given > expected:
-        raise HeaderError(f"its tensors end at byte {expected}, but {n_given} bytes were given.")
+    if file_size is not None and file_size != header.file_size:
+        raise HeaderError(_wrong_end(header, file_size))
+    if n_given > header.file_size:
+        raise HeaderError(f"its tensors end at byte {header.file_size}, but {n_given} bytes were given.")
+
+
+def _wrong_end(header: Header, file_size: int) -> str:
+    return f"its tensors end at byte {header.file_size}, the file at byte {file_size}."

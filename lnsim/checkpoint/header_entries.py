@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from lnsim.checkpoint.header_json import HeaderText, JsonObject, RawTensor
 from lnsim.checkpoint.tensor_info import DTYPE_BITS, U64_LIMIT, TensorInfo, quoted
 from lnsim.errors import HeaderError
 
-__all__ = ["read_entries"]
+__all__ = ["Refused", "read_entries"]
 
 _METADATA_KEY = "__metadata__"
 _FIELDS = ("dtype", "shape", "data_offsets")
@@ -21,8 +22,29 @@ _BYTES_OF_A_TEXT = 56  # beside its letters
 _BYTES_OF_A_TENSOR = 400  # its TensorInfo with all numbers, its places in two dicts and in the order of the offsets
 
 
-def read_entries(text: HeaderText) -> tuple[dict[str, TensorInfo], dict[str, str]]:
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The entry of a tensor whose place in the byte buffer is told, and whose dtype, shape and size do not fit.
+
+    Args:
+        start: first byte, relative to the byte buffer.
+        stop: byte after the last.
+        reason: what is wrong.
+    """
+
+    start: int
+    stop: int
+    reason: str
+
+
+def read_entries(
+    text: HeaderText, refused: dict[str, Refused] | None = None
+) -> tuple[dict[str, TensorInfo], dict[str, str]]:
     """Tensors and metadata of the header's JSON that begins here, each tensor checked by itself.
+
+    Args:
+        text: the JSON.
+        refused: takes the entries whose dtype, shape and size do not fit; without it they are errors as well.
 
     Raises:
         HeaderError: what is wrong with it.
@@ -31,41 +53,70 @@ def read_entries(text: HeaderText) -> tuple[dict[str, TensorInfo], dict[str, str
     metadata: dict[str, str] | None = None
     for found in text.members():
         if isinstance(found, list):
-            _add_run(text, found, tensors)
+            _add_run(text, found, tensors, refused)
         elif found == _METADATA_KEY:
             if metadata is not None:
                 raise HeaderError(f"'{_METADATA_KEY}' stands there twice.")
             metadata = _read_metadata(text)
-        elif found in tensors:
-            raise HeaderError(_twice(found))
         else:
-            tensors[found] = _read_tensor(found, text.value())
+            dtype, shape, start, stop = _read_tensor(found, text.value())
+            _add(text, tensors, refused, found, dtype, shape, start, stop)
             text.hold(_BYTES_OF_A_TENSOR + sys.getsizeof(found))
     return tensors, metadata or {}
 
 
-def _add_run(text: HeaderText, run: list[RawTensor], tensors: dict[str, TensorInfo]) -> None:
+def _add_run(
+    text: HeaderText, run: list[RawTensor], tensors: dict[str, TensorInfo], refused: dict[str, Refused] | None
+) -> None:
     """Add tensors in the usual spelling: hundreds of experts share a few dtypes and shapes, which are read once."""
     text.hold(_BYTES_OF_A_TENSOR * len(run) + sum(_BYTES_OF_A_TEXT + len(raw[0]) for raw in run))
     known: dict[tuple[bytes, bytes], tuple[str, tuple[int, ...], int]] = {}
     stop = 0
     for raw_name, dtype, sizes, start_text, stop_text in run:
         name = raw_name.decode()
-        if name in tensors:
-            raise HeaderError(_twice(name))
         start, previous = int(start_text), stop
         if start == previous:
             start = previous  # one integer in memory for both
         stop = int(stop_text)
         kind = known.get((dtype, sizes))
         if kind is not None and stop - start == kind[2]:
+            _check_once(name, tensors, refused)
             tensors[name] = _checked_before(name, kind[0], kind[1], start, stop)
             continue
-        if dtype.decode() not in DTYPE_BITS:
-            raise HeaderError(_wrong_dtype(name, dtype.decode()))
         shape = tuple(map(int, sizes.split(b","))) if sizes else ()
-        info = tensors[name] = TensorInfo(name, dtype.decode(), shape, start, stop)
-        known[dtype, sizes] = info.dtype, info.shape, info.n_bytes
+        info = _add(text, tensors, refused, name, dtype.decode(), shape, start, stop)
+        if info is not None:
+            known[dtype, sizes] = info.dtype, info.shape, info.n_bytes
+
+
+def _add(
+    text: HeaderText,
+    tensors: dict[str, TensorInfo],
+    refused: dict[str, Refused] | None,
+    name: str,
+    dtype: str,
+    shape: tuple[int, ...],
+    start: int,
+    stop: int,
+) -> TensorInfo | None:
+    """Add one tensor, or its entry to those refused."""
+    _check_once(name, tensors, refused)
+    try:
+        if dtype not in DTYPE_BITS:
+            raise HeaderError(_wrong_dtype(name, dtype))
+        tensors[name] = TensorInfo(name, dtype, shape, start, stop)
+    except HeaderError as error:
+        if refused is None or start > stop:
+            raise
+        refused[name] = Refused(start, stop, str(error))
+        text.hold(2 * sys.getsizeof(refused[name].reason))  # once more in the error that is made of it
+        return None
+    return tensors[name]
+
+
+def _check_once(name: str, tensors: dict[str, TensorInfo], refused: dict[str, Refused] | None) -> None:
+    if name in tensors or (refused and name in refused):
+        raise HeaderError(f"tensor {quoted(name)} stands there twice; its bytes would be ambiguous.")
 
 
 def _checked_before(name: str, dtype: str, shape: tuple[int, ...], start: int, stop: int) -> TensorInfo:
@@ -83,10 +134,6 @@ _new = object.__new__
 _set_name, _set_dtype, _set_shape, _set_start, _set_stop = (
     getattr(TensorInfo, slot).__set__ for slot in ("name", "dtype", "shape", "start", "stop")
 )
-
-
-def _twice(name: str) -> str:
-    return f"tensor {quoted(name)} stands there twice; its bytes would be ambiguous."
 
 
 def _read_metadata(text: HeaderText) -> dict[str, str]:
@@ -107,18 +154,19 @@ def _wrong_dtype(name: str, dtype: object) -> str:
     return f"tensor {quoted(name)}: dtype must be one of {', '.join(DTYPE_BITS)}; found {dtype!r:.80}."
 
 
-def _read_tensor(name: str, value: Any) -> TensorInfo:
+def _read_tensor(name: str, value: Any) -> tuple[str, tuple[int, ...], int, int]:
+    """Dtype, shape, start and stop as they stand there."""
     fields = _fields(name, value)
     dtype, shape, offsets = (fields[key] for key in _FIELDS)
     if isinstance(dtype, JsonObject) and len(dtype) == 1 and dtype[0][1] is None:
         dtype = dtype[0][0]  # serde's long spelling of a bare word, which the reference takes as well
-    if not isinstance(dtype, str) or dtype not in DTYPE_BITS:
+    if not isinstance(dtype, str):
         raise HeaderError(_wrong_dtype(name, dtype))
     if not _is_sizes(shape):
         raise HeaderError(f"tensor {quoted(name)}: shape must list whole numbers from 0; found {shape!r:.80}.")
     if not _is_sizes(offsets) or len(offsets) != 2:
         raise HeaderError(f"tensor {quoted(name)}: data_offsets must be two whole numbers; found {offsets!r:.80}.")
-    return TensorInfo(name, dtype, tuple(shape), offsets[0], offsets[1])
+    return dtype, tuple(shape), offsets[0], offsets[1]
 
 
 def _fields(name: str, value: Any) -> dict[str, Any]:

@@ -146,6 +146,8 @@ def _summaries(role_map: RoleMap, infos: Mapping[str, TensorInfo]) -> dict[str, 
     biased: set[str] = set()
     types: dict[str, str] = {}
     for tensor in role_map.tensors:
+        if tensor.name not in infos:
+            continue  # it cannot be read, and a note says so
         key = role_map.key(tensor)
         if tensor.kind == "weight":
             groups.setdefault(key, []).append(tensor.name)

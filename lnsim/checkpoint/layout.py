@@ -5,21 +5,37 @@ Nothing here opens a file. The names come from a repo, so they are checked befor
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
 
-from lnsim.checkpoint.source import check_parts
-from lnsim.errors import FormatError, HeaderError
+from lnsim.checkpoint.source import check_parts, parse_json
+from lnsim.errors import FormatError
 
-__all__ = ["CONFIG_NAME", "INDEX_NAME", "SINGLE_NAME", "Layout", "check_index", "find_layout", "parse_index"]
+__all__ = [
+    "ADAPTER_CONFIG_NAME",
+    "CONFIG_NAME",
+    "INDEX_NAME",
+    "SINGLE_NAME",
+    "Layout",
+    "find_layout",
+    "named_file",
+    "parse_index",
+]
 
 CONFIG_NAME = "config.json"
+ADAPTER_CONFIG_NAME = "adapter_config.json"
 SINGLE_NAME = "model.safetensors"
 INDEX_NAME = "model.safetensors.index.json"
 
-_SHARD = re.compile(r"(?P<stem>[^/]+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.safetensors", re.ASCII)
+_SHARD = re.compile(
+    r"(?P<stem>[^/]*?)[-_.]?(?P<number>\d+)-of-(?P<count>\d+)(?P<variant>(?:\.[^./]+)*)\.safetensors", re.ASCII
+)
+_RANK = re.compile(r"(?P<stem>[^/]*?)(?P<number>\d+)-mp(?P<count>\d+)(?P<variant>)\.safetensors", re.ASCII)
+_INDEX = re.compile(r"[^/]+\.safetensors\.index(?:\.[^./]+)?\.json")
+_SECONDARY = ("consolidated", "adapter_model")
+"""How names begin of files that are passed over where there are others: Mistral's own layout, and an adapter beside its
+merged model."""
 _MAX_NAME = 255  # of a file, on the usual disks
 _OTHER_FORMATS = {
     "PyTorch pickles": (".bin", ".pt", ".pth", ".ckpt"),
@@ -35,45 +51,78 @@ class Layout:
     """Which files hold the weights.
 
     Args:
-        shards: safetensors files, in the order of their names.
+        shards: safetensors files, in the order of their numbers; those that an index is likely to name, where there is
+            one.
         index: the index file that lists them, or None where there is none.
         notes: sentences on files that were passed over.
+        replicated: the shards are those of ranks, and each has its own copy of what is not split.
+        weights: every safetensors file in sight.
     """
 
     shards: tuple[str, ...]
     index: str | None = None
     notes: tuple[str, ...] = ()
+    replicated: bool = False
+    weights: tuple[str, ...] = ()
+
+    def listed(self, shards: Iterable[str]) -> Layout:
+        """The same once it is known which shards the index lists."""
+        taken = tuple(sorted(set(shards)))
+        return replace(self, shards=taken, notes=_passed_over(self.weights, {*taken, self.index}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """Files that belong together by their numbers."""
+
+    stem: str
+    count: str
+    variant: str
+    replicated: bool
 
 
 def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -> Layout:
     """Choose the weight files of a listing.
 
-    The order is that of transformers: ``model.safetensors``, then the index with its shards. Without either, a complete
-    numbered set of shards or a single safetensors file is taken. Anything beside that, such as Mistral's
-    ``consolidated.safetensors``, repeats the same weights and is passed over, with a note. ``typed`` is what a person
-    would type for the checkpoint, for the error that advises to name a part of it; ``where`` by default.
+    The order is that of transformers: ``model.safetensors``, then the index with its shards. Without either, another
+    index, a complete numbered set of shards or a single safetensors file is taken. Anything beside that, such as
+    Mistral's ``consolidated.safetensors``, repeats the same weights and is passed over, with a note. ``typed`` is what
+    a person would type for the checkpoint, for the error that advises to name a part of it; ``where`` by default.
 
     Raises:
         FormatError: when no safetensors weights are there, or which to take is unclear.
     """
+    names = list(names)
     top = sorted(name for name in names if "/" not in name)
     candidates = [name for name in top if _is_plain(name)]
+    nested = sorted(name for name in names if "/" in name and name.endswith(".safetensors"))
+    weights = (*candidates, *(name for name in top if _INDEX.fullmatch(name)), *nested)
     if SINGLE_NAME in top:
-        return Layout((SINGLE_NAME,), None, _passed_over(candidates, {SINGLE_NAME}))
-    if INDEX_NAME in top:
-        shards = tuple(name for name in candidates if _SHARD.fullmatch(name))
-        return Layout(shards, INDEX_NAME, ())
-    shards = _numbered(candidates, where)
-    if shards:
-        return Layout(shards, None, _passed_over(candidates, set(shards)))
-    if len(candidates) == 1:
-        return Layout((candidates[0],))
-    if candidates:
+        return Layout((SINGLE_NAME,), None, _passed_over(weights, {SINGLE_NAME}))
+    index = _find_index(top, candidates, where)
+    if index is not None:
+        numbered = tuple(name for name in _primary(candidates) if _SHARD.fullmatch(name))
+        return Layout(numbered, index, weights=weights)
+    shards, replicated = _numbered(candidates, where)
+    shards = shards or _primary(_plainest(candidates))
+    if not shards:
+        raise FormatError(_no_safetensors(top, nested, where, typed or where))
+    if len(shards) > 1 and _place(shards[0]) is None:
         raise FormatError(
             f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
-            f"{_some(candidates)}. Name one of these files instead, for example {typed or where}/{candidates[0]:.80}."
+            f"{_some(shards)}. Name one of these files instead, for example {typed or where}/{shards[0]:.80}."
         )
-    raise FormatError(_no_safetensors(top, names, where, typed or where))
+    return Layout(tuple(shards), None, _passed_over(weights, {*shards}), replicated)
+
+
+def named_file(name: str) -> Layout:
+    """The layout where a person named one file: a safetensors file, or the index of several."""
+    if _INDEX.fullmatch(name):
+        return Layout((), name)
+    place = _place(name)
+    if place is None or int(place[0].count) < 2:
+        return Layout((name,))
+    return Layout((name,), None, (f"{name} is one of {int(place[0].count)} files; the others were not read.",))
 
 
 def parse_index(text: bytes, *, where: str) -> dict[str, str]:
@@ -83,10 +132,7 @@ def parse_index(text: bytes, *, where: str) -> dict[str, str]:
         FormatError: when it is no JSON, has no weight map, or names a shard outside the checkpoint's own folder.
     """
     check_parts(text, where=f"the index of {where}")
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"Reading the index of {where}: JSON was expected ({error!s:.120}).") from None
+    content = parse_json(text, where=f"the index of {where}")
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
         raise FormatError(f"Reading the index of {where}: an object 'weight_map' with tensors was expected.")
@@ -99,56 +145,110 @@ def parse_index(text: bytes, *, where: str) -> dict[str, str]:
     return weight_map
 
 
-def check_index(weight_map: Mapping[str, str], tensors: Mapping[str, str], *, where: str) -> None:
-    """Compare what the index promises with what the headers of the opened shards hold.
-
-    Args:
-        weight_map: tensor name to shard, by the index; only for shards that were opened.
-        tensors: tensor name to shard, by the headers.
-        where: the checkpoint, for messages.
-
-    Raises:
-        HeaderError: when the index names a tensor that its shard lacks (huggingface_hub issue 4725).
-    """
-    wrong = [name for name, shard in weight_map.items() if tensors.get(name) != shard]
-    if wrong:
-        found = tensors.get(wrong[0])
-        raise HeaderError(
-            f"Comparing the index of {where} with its shards: tensor {wrong[0]!r:.160} should lie in "
-            f"{weight_map[wrong[0]]}, but {f'lies in {found}' if found else 'no shard holds it'}; "
-            f"{len(wrong)} such in all. The upload is incomplete or mixed; nothing was read."
-        )
-
-
 def _is_plain(shard: str) -> bool:
     """Whether a name is a safetensors file's and nothing else: no path, no address, nothing hidden or unprintable."""
     usual = shard.endswith(".safetensors") and not shard.startswith(".") and len(shard) <= _MAX_NAME
     return usual and shard.isprintable() and not set(shard) & set("/\\")
 
 
-def _numbered(candidates: list[str], where: str) -> tuple[str, ...]:
-    """A full set ``stem-00001-of-0000N``, for repos that come without their index."""
-    found = [(match["stem"], int(match["count"]), name) for name in candidates if (match := _SHARD.fullmatch(name))]
-    sets = {(stem, count) for stem, count, _ in found}
-    if len(sets) != 1:
-        return ()
-    ((stem, count),) = sets
-    if len(found) != count:
+def _place(name: str) -> tuple[_Set, int] | None:
+    """The set that a file belongs to, and its number in it; None where its name tells none."""
+    for pattern in (_SHARD, _RANK):
+        match = pattern.fullmatch(name)
+        if match is not None:
+            return _Set(match["stem"], match["count"], match["variant"], pattern is _RANK), int(match["number"])
+    return None
+
+
+def _numbered(candidates: list[str], where: str) -> tuple[list[str], bool]:
+    """A full set such as ``stem-00001-of-0000N``, and whether it is one of ranks; empty where no file has a number.
+
+    Raises:
+        FormatError: when files are missing, or there is more than one set.
+    """
+    sets: dict[_Set, list[tuple[int, str]]] = {}
+    for name in candidates:
+        if (place := _place(name)) is not None:
+            sets.setdefault(place[0], []).append((place[1], name))
+    for key, members in _one_of(sets, where).items():
+        if not _is_whole(key, members):
+            example = "*-mp" if key.replicated else "-*-of-"
+            raise FormatError(
+                f"Looking for the weights of {where}: {int(key.count)} shards '{key.stem}{example}{key.count}' were "
+                f"expected, found {len(members)}, and no {INDEX_NAME}. The upload or download is incomplete; a file "
+                f"that is there can be named alone."
+            )
+        return [name for _, name in sorted(members)], key.replicated
+    return [], False
+
+
+def _one_of(sets: dict[_Set, list[tuple[int, str]]], where: str) -> dict[_Set, list[tuple[int, str]]]:
+    """The only set, or the one to prefer: whole, of the usual layout, not split over ranks, no variant."""
+    first = {min(members)[1]: key for key, members in sets.items()}
+    left = list(first)
+    for better in (
+        [name for name in left if _is_whole(first[name], sets[first[name]])],
+        _primary(left),
+        [name for name in left if not first[name].replicated],
+        [name for name in left if name.count(".") == 1],  # no variant such as fp16
+    ):
+        left = [name for name in left if name in better] or left
+    if len(left) > 1:
         raise FormatError(
-            f"Looking for the weights of {where}: {count} shards '{stem}-*-of-{count:05d}' were expected, found "
-            f"{len(found)}, and no {INDEX_NAME}. The upload is incomplete."
+            f"Looking for the weights of {where}: one set of files was expected, found {len(left)}, which begin with "
+            f"{_some(left)}. Put the one that you mean into a folder of its own, or name one of its files."
         )
-    return tuple(name for _, _, name in found)
+    return {first[name]: sets[first[name]] for name in left}
 
 
-def _passed_over(candidates: Iterable[str], taken: set[str]) -> tuple[str, ...]:
-    rest = [name for name in candidates if name not in taken]
+def _is_whole(key: _Set, members: list[tuple[int, str]]) -> bool:
+    """Whether every number is there, from 1 or from 0."""
+    numbers = sorted(number for number, _ in members)
+    return len(numbers) == int(key.count) and numbers in (list(range(1, len(numbers) + 1)), list(range(len(numbers))))
+
+
+def _find_index(top: list[str], candidates: list[str], where: str) -> str | None:
+    """The index that counts: ``model.safetensors.index.json``, or the only other one."""
+    found = [name for name in top if _INDEX.fullmatch(name)]
+    if INDEX_NAME in found:
+        return INDEX_NAME
+    left = _primary(_plainest(found, ".json"))
+    if len(left) > 1:
+        raise FormatError(
+            f"Looking for the weights of {where}: one index was expected, found {_some(left)}. Name one of these files "
+            f"instead."
+        )
+    beside = any(_is_secondary(name) for name in left) and not all(map(_is_secondary, candidates))
+    return left[0] if left and not beside else None
+
+
+def _primary(names: list[str]) -> list[str]:
+    """Without secondary files, where there are others."""
+    return [name for name in names if not _is_secondary(name)] or names
+
+
+def _is_secondary(name: str) -> bool:
+    return name.startswith(_SECONDARY)
+
+
+def _plainest(names: list[str], ending: str = ".safetensors") -> list[str]:
+    """Without the variants of others, such as ``model.fp16.safetensors`` beside ``model.safetensors``."""
+    return [name for name in names if not _plainer(name, ending) & set(names)]
+
+
+def _plainer(name: str, ending: str) -> set[str]:
+    """The names that this one would have without one of the words between its dots."""
+    words = name.removesuffix(ending).split(".")
+    return {".".join(words[:place] + words[place + 1 :]) + ending for place in range(1, len(words))}
+
+
+def _passed_over(weights: Iterable[str], taken: Set[str | None]) -> tuple[str, ...]:
+    rest = [name for name in weights if name not in taken]
     return (f"Passed over beside the weights: {_some(rest)}.",) if rest else ()
 
 
-def _no_safetensors(top: list[str], names: Iterable[str], where: str, typed: str) -> str:
+def _no_safetensors(top: list[str], nested: list[str], where: str, typed: str) -> str:
     lead = f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
-    nested = sorted(name for name in names if name.endswith(".safetensors"))
     below = f"safetensors files in sub-folders only ({_some(nested)}). Name one folder or file instead, for example "
     below += f"{typed}/{nested[0].rpartition('/')[0]:.160}." if nested else ""
     for kind, endings in _OTHER_FORMATS.items():
@@ -159,6 +259,8 @@ def _no_safetensors(top: list[str], names: Iterable[str], where: str, typed: str
             advice = "lnsim reads safetensors only"
             if kind == "PyTorch pickles":
                 advice += " and never unpickles, since that runs code from the file"
+            if ADAPTER_CONFIG_NAME in top:
+                return f"{lead}{kind} ({_some(found)}) of an adapter. {advice}: name the model that it was made for."
             return f"{lead}{kind} ({_some(found)}). {advice}: look for a conversion, often under a revision refs/pr/N."
     if nested:
         return f"{lead}{below}"

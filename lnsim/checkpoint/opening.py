@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lnsim.checkpoint.local import LocalCheckpoint, open_local
+from lnsim.checkpoint.local import LocalCheckpoint, open_local, path_on_disk
 from lnsim.checkpoint.repo_name import RepoName, check_endpoint, parse_repo_name
 from lnsim.checkpoint.snapshot import find_snapshot, open_snapshot
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
@@ -145,7 +144,7 @@ def open_stored(source: str) -> LocalCheckpoint:
     Raises:
         SourceError: when neither is there; near names are suggested.
     """
-    path = _as_path(source)
+    path = path_on_disk(source) if source.strip() else None
     return _open_path(find_stored(source.rstrip("/")) if path is None else path, source)
 
 
@@ -158,7 +157,7 @@ def _open_path(path: Path, source: str) -> LocalCheckpoint:
 
 
 def _find_on_disk(source: str) -> Path | None:
-    path = _as_path(source)
+    path = path_on_disk(source) if source.strip() else None
     if path is not None:
         return path
     plain = source.rstrip("/")
@@ -169,18 +168,6 @@ def _find_on_disk(source: str) -> Path | None:
     if "/" not in plain and any(name.lower() == plain.lower() for name in stored_models()):
         return find_stored(plain)
     return None
-
-
-def _as_path(source: str) -> Path | None:
-    """The path that a source is, also of a link that leads nowhere; None where there is nothing of this name."""
-    path = Path(os.path.expanduser(source))
-    try:
-        path.lstat()
-    except PermissionError:
-        raise SourceError(f"Opening '{source}': permission to look there is denied.") from None
-    except (OSError, ValueError):  # nothing there, or no name that a disk could hold
-        return None
-    return path if source.strip() else None
 
 
 def _check_no_slip(source: str) -> None:

@@ -144,7 +144,8 @@ class Reading:
 
 def map_checkpoint(opened: Checkpoint, model_type: str | None = None) -> RoleMap:
     """The roles of every norm of an opened checkpoint; raises RoleError as ``map_roles`` does."""
-    shapes = {name: info.shape for name, info in tensor_infos(opened).items()}
+    shapes: dict[str, tuple[int, ...]] = {name: info.shape for name, info in tensor_infos(opened).items()}
+    shapes |= dict.fromkeys(opened.faults, (1,))  # a norm that cannot be read has its role all the same
     return map_roles(shapes, opened.config, where=opened.where, model_type=model_type)
 
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lnsim.checkpoint.disguise import disguise
 from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
-from lnsim.errors import FormatError, HeaderError, TensorNotFoundError
+from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
 
 __all__ = [
     "MAX_ALL_TENSORS",
@@ -24,6 +25,7 @@ __all__ = [
     "locate",
     "no_progress",
     "parse_config",
+    "parse_json",
 ]
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
@@ -95,6 +97,10 @@ class Checkpoint(Protocol):
         """Header of each shard that was opened, by file name."""
 
     @property
+    def faults(self) -> Mapping[str, LnsimError]:
+        """By name, the tensors that are promised and cannot be read: the error that it is to ask for one."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for whoever reads the numbers."""
 
@@ -146,15 +152,20 @@ def check_totals(headers: Iterable[Header], *, where: str) -> None:
         )
 
 
-def by_shard(names: Iterable[str], headers: Mapping[str, Header], *, where: str) -> dict[str, list[str]]:
+def by_shard(
+    names: Iterable[str], headers: Mapping[str, Header], faults: Mapping[str, LnsimError], *, where: str
+) -> dict[str, list[str]]:
     """The tensor names wanted of each shard, by file name.
 
     Raises:
         TensorNotFoundError: when a name is in no shard.
+        LnsimError: when one is among the faults.
     """
     shard_of = locate(headers, where=where)
     found: dict[str, list[str]] = {}
     for name in names:
+        if name in faults:
+            raise faults[name]
         if name not in shard_of:
             raise TensorNotFoundError(f"Reading {where}: no shard holds a tensor {name!r:.160}.")
         found.setdefault(shard_of[name], []).append(name)
@@ -164,13 +175,20 @@ def by_shard(names: Iterable[str], headers: Mapping[str, Header], *, where: str)
 def parse_config(text: bytes, *, where: str, max_parts: int = MAX_JSON_PARTS) -> dict[str, Any]:
     """The config as a dict; raises FormatError when it is not a JSON object, or one made to take memory."""
     check_parts(text, max_parts, where=where)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"Reading {where}: JSON was expected ({error!s:.120}).") from None
+    content = parse_json(text, where=where)
     if not isinstance(content, dict):
         raise FormatError(f"Reading {where}: a JSON object was expected, found {type(content).__name__}.")
     return content
+
+
+def parse_json(text: bytes, *, where: str) -> Any:
+    """JSON of any kind; raises FormatError that says what the file is instead, where its first bytes tell."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        kind = disguise(text)
+        told = f", but it is {kind}" if kind else f" ({error!s:.120})"
+        raise FormatError(f"Reading {where}: JSON was expected{told}.") from None
 
 
 def check_parts(text: bytes, max_parts: int = MAX_JSON_PARTS, *, where: str) -> None:

@@ -7,7 +7,7 @@ never read whole: ``WeightMatrix.blocks`` goes through the same readers as every
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,19 +90,22 @@ def find_weights(
         TensorNotFoundError: when one is not there; the message says what the checkpoint has in its place.
         UnsupportedDtypeError: when one is no matrix of floats, as in a quantised checkpoint.
         FormatError: when two tensors could be the same one.
+        LnsimError: when one is promised and cannot be read.
     """
     infos = {name: info for header in opened.headers.values() for name, info in header.tensors.items()}
-    there = _by_place(infos, opened.where)
+    there = _by_place([*infos, *opened.faults], opened.where)
     found: dict[tuple[str, int], WeightMatrix] = {}
     for kind in kinds:
         for layer in layers:
             if (kind, layer) not in there:
                 raise TensorNotFoundError(_not_there(opened, kind, layer, there))
+            if there[kind, layer] in opened.faults:
+                raise opened.faults[there[kind, layer]]
             found[kind, layer] = WeightMatrix(opened, kind, layer, infos[there[kind, layer]])
     return found
 
 
-def _by_place(names: Mapping[str, TensorInfo], where: str) -> dict[tuple[str, int], str]:
+def _by_place(names: Iterable[str], where: str) -> dict[tuple[str, int], str]:
     """Tensor name by kind and layer; names of other towers are left out."""
     found: dict[tuple[str, int], str] = {}
     for name in names:

@@ -54,14 +54,17 @@ def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], roo
 
     started = time.monotonic()
     part = output.with_name(f".{output.name}.part.ipynb")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    for old in (part, output):
-        old.unlink(missing_ok=True)
-    # The client keeps one event loop a thread, and leaves it open.
-    with closing(ensure_event_loop()):
-        error = _run(notebook, part, parameters, root, timeout)
-    if part.is_file():
-        _settle(part, output)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        for old in (part, output):
+            old.unlink(missing_ok=True)
+        # The client keeps one event loop a thread, and leaves it open.
+        with closing(ensure_event_loop()):
+            error = _run(notebook, part, parameters, root, timeout)
+        if part.is_file():
+            _settle(part, output)
+    except OSError as problem:  # a folder under the file's name, a full disk
+        error = f"{type(problem).__name__}: {_first_line(str(problem))}"
     seconds = round(time.monotonic() - started, 2)
     status = "failed" if error else "done"
     return Outcome(notebook.number, notebook.path.stem, notebook.question, status, seconds, error)
@@ -116,6 +119,8 @@ def _papermill(
         str(part.absolute()),
         dict(parameters),
         kernel_name="python3",
+        language="python",
+        kernel_manager_class=_kernel_manager(),
         progress_bar=False,
         start_timeout=60,
         execution_timeout=timeout,
@@ -126,6 +131,20 @@ def _papermill(
         resources={"metadata": {"path": str(root)}},
         config=Config(_CONFIG),
     )
+
+
+def _kernel_manager() -> type[Any]:
+    """Starts the kernel of this interpreter, whatever kernels are installed under whatever names, and wherever."""
+    from ipykernel.kernelspec import RESOURCES, get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    class OwnKernelManager(AsyncKernelManager):
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return KernelSpec(resource_dir=RESOURCES, **get_kernel_dict())
+
+    return OwnKernelManager
 
 
 def _settle(part: Path, output: Path) -> None:

@@ -99,15 +99,24 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def known_parameters(notebook: Notebook) -> tuple[str, ...]:
-    """Names in the cell tagged ``parameters``; NotebookError where no cell has the tag."""
-    from papermill import inspect_notebook
+    """Names in the cell tagged ``parameters``.
 
-    cells = read_cells(notebook.path)["cells"]
-    if not any("parameters" in cell.get("metadata", {}).get("tags", ()) for cell in cells):
+    Raises:
+        NotebookError: where no cell has the tag, or the file lacks what papermill needs to run it.
+    """
+    from papermill.translators import PythonTranslator
+
+    content = read_cells(notebook.path)
+    if content.get("nbformat") != 4 or not isinstance(content.get("metadata"), dict):
         raise NotebookError(
-            f"Reading {notebook.path.name}: no cell has the tag 'parameters'; tag the one that sets them."
+            f"Reading {notebook.path.name}: 'nbformat': 4 and 'metadata' were expected beside its cells. Open it in "
+            "JupyterLab and save it."
         )
-    return tuple(inspect_notebook(str(notebook.path)))
+    # Not papermill's inspect_notebook: it refuses a notebook that does not tell its language, and all are Python here.
+    for cell in content["cells"]:
+        if "parameters" in cell.get("metadata", {}).get("tags", ()):
+            return tuple(known.name for known in PythonTranslator.inspect({"source": "".join(cell["source"])}))
+    raise NotebookError(f"Reading {notebook.path.name}: no cell has the tag 'parameters'; tag the one that sets them.")
 
 
 def check_parameters(known: Mapping[str, tuple[str, ...]], given: Mapping[str, Any]) -> None:
@@ -123,13 +132,31 @@ def check_parameters(known: Mapping[str, tuple[str, ...]], given: Mapping[str, A
 
 def read_cells(path: Path) -> dict[str, Any]:
     """A notebook file as JSON, which has a list of cells; NotebookError where it is no notebook."""
+    if not path.is_file():  # a pipe would wait for ever
+        raise NotebookError(f"Reading {path.name}: it is not a notebook (but a folder, a pipe or a link to nothing).")
     try:
         content = json.loads(path.read_text("utf-8"))
-        if not isinstance(content["cells"], list):
-            raise ValueError("'cells' is no list")
-    except (ValueError, KeyError, TypeError) as error:
-        raise NotebookError(f"Reading {path.name}: it is not a notebook ({error}).") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise NotebookError(f"Reading {path.name}: it is not a notebook ({error!s:.200}).") from error
+    found = content.get("nbformat", 4) if isinstance(content, dict) else 4
+    if found != 4:
+        raise NotebookError(
+            f"Reading {path.name}: it is not a notebook of nbformat 4 but of {found!r:.40}. Open it in JupyterLab and "
+            f"save it."
+        )
+    cells = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(cells, list) or not all(map(_is_cell, cells)):
+        raise NotebookError(f"Reading {path.name}: it is not a notebook (no list 'cells', each with type and source).")
     return dict(content)
+
+
+def _is_cell(cell: Any) -> bool:
+    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
+        return False
+    source, metadata = cell.get("source"), cell.get("metadata", {})
+    lines = [source] if isinstance(source, str) else source
+    is_text = isinstance(lines, list) and all(isinstance(line, str) for line in lines)
+    return is_text and isinstance(metadata, dict) and isinstance(metadata.get("tags", []), list)
 
 
 def _question(path: Path) -> str:

@@ -88,6 +88,8 @@ def run_plans(
     known = {notebook.number: known_parameters(notebook) for plan in plans for notebook in plan.notebooks}
     if settings:
         check_parameters(known, settings)
+    for plan in plans:
+        _make_folder(reports / plan.study.name)
     tasks = [(plan, notebook) for plan in plans for notebook in plan.notebooks]
 
     def run(task: tuple[Plan, Notebook]) -> Outcome:
@@ -107,6 +109,13 @@ def run_plans(
         own = [outcome for (task, _), outcome in zip(tasks, outcomes, strict=True) if task is plan]
         runs.append(_merge(plan, own, settings, reports))
     return write_pages(runs, reports)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotebookError(f"Making the folder '{folder}' for reports: {error.strerror or error}.") from error
 
 
 def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:

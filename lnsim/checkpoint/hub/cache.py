@@ -34,9 +34,10 @@ def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> Local
     if not is_commit(name) or not os.path.isdir(snapshot):
         return None
     try:
-        return open_snapshot(snapshot, RepoName(repo_id, revision, part), name)
+        opened = open_snapshot(snapshot, RepoName(repo_id, revision, part), name)
     except LnsimError:
         # An incomplete snapshot is common: a tokenizer was fetched, or a download is under way. The Hub has it whole.
         if constants.is_offline_mode():
             raise
         return None
+    return None if opened.faults and not constants.is_offline_mode() else opened

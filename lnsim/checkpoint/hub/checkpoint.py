@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, TypeVar
 
+from lnsim.checkpoint.adapter import adapter_error, is_adapter
+from lnsim.checkpoint.contents import Contents, check_copies, check_whole, settle
 from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
 from lnsim.checkpoint.hub.all_headers import headers_in_one_call
 from lnsim.checkpoint.hub.cache import cached_snapshot
@@ -20,12 +22,20 @@ from lnsim.checkpoint.hub.client import Settings, stopped_by_hand
 from lnsim.checkpoint.hub.repo import Repo, pin
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW, RemoteShard
 from lnsim.checkpoint.hub.transport import Transport
-from lnsim.checkpoint.layout import Layout, check_index, find_layout
+from lnsim.checkpoint.layout import ADAPTER_CONFIG_NAME, Layout, find_layout, named_file
 from lnsim.checkpoint.local import LocalCheckpoint
 from lnsim.checkpoint.ranges import Read, part_range, plan_reads, slice_reads
-from lnsim.checkpoint.source import Progress, Traffic, by_shard, check_totals, locate, no_progress
+from lnsim.checkpoint.source import (
+    MAX_JSON_BYTES,
+    Progress,
+    Traffic,
+    by_shard,
+    check_totals,
+    no_progress,
+    parse_config,
+)
 from lnsim.checkpoint.window import Window
-from lnsim.errors import HeaderError, HubError, TensorNotFoundError
+from lnsim.errors import HeaderError, HubError, LnsimError
 
 __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 
@@ -48,6 +58,7 @@ class HubCheckpoint:
 
     Args:
         files: the shards that were opened, by name.
+        copies: the same files with the further copies that they hold of others' tensors.
     """
 
     source: str
@@ -59,6 +70,8 @@ class HubCheckpoint:
     files: Mapping[str, RemoteShard]
     transport: Transport
     notes: tuple[str, ...] = ()
+    faults: Mapping[str, LnsimError] = field(default_factory=dict)
+    copies: Mapping[str, RemoteShard] = field(default_factory=dict)
     part: str = ""
 
     @property
@@ -85,6 +98,7 @@ class HubCheckpoint:
         Raises:
             TensorNotFoundError: when a name is in no shard.
             HubError: or the subclass that fits, for the first range that could not be read.
+            LnsimError: when one of them cannot be read, or its copies differ.
         """
         names = list(names)
         with stopped_by_hand():
@@ -92,14 +106,21 @@ class HubCheckpoint:
             if found is None:
                 self._read_headers_again(names)
                 found = self._read(names, progress)
-        if found is None:
-            raise HubError(f"Reading {self.where}: its headers changed while it was read. Try again.")
+            if found is None:
+                raise HubError(f"Reading {self.where}: its headers changed while it was read. Try again.")
+            for name, shard in self.copies.items():
+                again = [name for name in names if name in shard.header.tensors]
+                check_copies(found, name, self._fetch({name: again}, self.copies) or {}, where=self.where)
         return found
 
     def _read(self, names: Sequence[str], progress: Progress) -> dict[str, bytes] | None:
         """The bytes; None where a header that came without its file turns out to be another than the file's."""
-        wanted_of = by_shard(names, self.headers, where=self.where)
-        plans = [(self.files[name], plan_reads(self.files[name].header, wanted)) for name, wanted in wanted_of.items()]
+        return self._fetch(by_shard(names, self.headers, self.faults, where=self.where), self.files, progress)
+
+    def _fetch(
+        self, wanted_of: Mapping[str, list[str]], files: Mapping[str, RemoteShard], progress: Progress = no_progress
+    ) -> dict[str, bytes] | None:
+        plans = [(files[name], plan_reads(files[name].header, wanted)) for name, wanted in wanted_of.items()]
         to_verify = _worth_verifying(plans)
         jobs = _by_turns([(shard, read) for read in plan] for shard, plan in plans)
 
@@ -138,15 +159,15 @@ class HubCheckpoint:
     def keep_only(self, names: Iterable[str]) -> None:
         """Forget all tensors but these, for the memory: a checkpoint may have a hundred thousand."""
         wanted = frozenset(names)
-        for shard in self.files.values():
+        for shard in (*self.files.values(), *self.copies.values()):
             shard.keep_only(wanted)
+        self.faults = {name: error for name, error in self.faults.items() if name in wanted}
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:
         """The bytes ``[start, stop)`` of one tensor; raises as ``read``, and RangeError outside the tensor."""
-        shard_of = locate(self.headers, where=self.where)
-        if name not in shard_of:
-            raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
-        shard = self.files[shard_of[name]]
+        (holder,) = by_shard([name], self.headers, self.faults, where=self.where)
+        check_whole(name, [copy.header for copy in self.copies.values()], where=self.where)
+        shard = self.files[holder]
         part = Read(part_range(shard.header, name, start, stop), ())
         with stopped_by_hand():
             return self.transport.map(shard.read, [part])[0]
@@ -185,68 +206,127 @@ def pin_hub(repo_id: str, revision: str | None = None, part: str = "", *, settin
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> HubCheckpoint:
     """Open a pinned repo: its headers and its config; raises as ``open_hub`` does."""
-    layout = Layout((repo.file,)) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
+    layout = named_file(repo.file) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
     with stopped_by_hand():
-        files, config = _open_shards(repo, layout, progress)
+        found = _open_shards(repo, layout, progress)
+        contents = _settled(repo, layout, found)
+    notes = (*layout.listed(found.files).notes, *contents.notes) if layout.index else (*layout.notes, *contents.notes)
+    files = {name: found.files[name] for name in contents.headers}
+    copies = {name: files[name].holding(header) for name, header in contents.copies.items()}
+    for name, header in contents.headers.items():
+        if header is not files[name].header:
+            files[name].keep_only(header.tensors)
     return HubCheckpoint(
         f"{repo.repo_id}/{repo.part}" if repo.part else repo.repo_id,
         repo.where,
         repo.repo_id,
         repo.revision,
         repo.commit,
-        config,
+        found.config,
         files,
         repo.transport,
-        (*repo.notes, *layout.notes),
+        (*repo.notes, *notes),
+        contents.faults,
+        copies,
         repo.part,
     )
 
 
-def _open_shards(
-    repo: Repo, layout: Layout, progress: Progress
-) -> tuple[dict[str, RemoteShard], Mapping[str, Any] | None]:
+@dataclass(slots=True)
+class _Shards:
+    """The shards of a repo, and what came along.
+
+    Args:
+        files: by name; without a header where it could not be read.
+        config: the repo's.
+        weight_map: what the index says, where it was read.
+        unread: by shard, why there is no header.
+    """
+
+    files: dict[str, RemoteShard]
+    config: Mapping[str, Any] | None = None
+    weight_map: Mapping[str, str] = field(default_factory=dict)
+    unread: dict[str, LnsimError] = field(default_factory=dict)
+
+
+def _settled(repo: Repo, layout: Layout, found: _Shards) -> Contents:
+    headers = {name: shard.header for name, shard in found.files.items() if name not in found.unread}
+    contents = settle(
+        headers,
+        where=repo.where,
+        weight_map=found.weight_map,
+        unread=found.unread,
+        replicated=layout.replicated,
+    )
+    if is_adapter(headers):
+        raise adapter_error(_adapter_config(repo), repo.where)
+    return contents
+
+
+def _adapter_config(repo: Repo) -> Mapping[str, Any] | None:
+    if ADAPTER_CONFIG_NAME not in repo.sizes:
+        return None
+    where = repo.where_of(ADAPTER_CONFIG_NAME)
+    page = repo.transport.get(repo.url(ADAPTER_CONFIG_NAME), where=where, max_bytes=MAX_JSON_BYTES)
+    return parse_config(page.data, where=where)
+
+
+def _open_shards(repo: Repo, layout: Layout, progress: Progress) -> _Shards:
     together = headers_in_one_call(repo, layout)
     if together is not None:
-        files = _shards(repo, sorted(together.headers))
-        for name, shard in files.items():
+        found = _Shards(_files(repo, sorted(together.headers)), together.config)
+        for name, shard in found.files.items():
             shard.take_header(together.headers[name], repo.sizes[name])
-        return files, together.config
+        return found
     config_to_come = repo.transport.client.aside(repo.config)
     with _few_at_a_time:
-        files = _shards_one_by_one(repo, layout, progress)
-    return files, config_to_come.result()
+        found = _shards_one_by_one(repo, layout, progress)
+    found.config = config_to_come.result()
+    return found
 
 
-def _shards_one_by_one(repo: Repo, layout: Layout, progress: Progress) -> dict[str, RemoteShard]:
-    weight_map = repo.weight_map() if layout.index is not None else {}
+def _shards_one_by_one(repo: Repo, layout: Layout, progress: Progress) -> _Shards:
+    weight_map = repo.weight_map(layout.index) if layout.index is not None else {}
     names_of: dict[str, list[str]] = {}
     for name, shard in weight_map.items():
         names_of.setdefault(shard, []).append(name)
-    files = _shards(repo, sorted(names_of) or layout.shards)
-    first, *others = files
-    longest = max(MAX_HEADER_BYTES // len(files), _FAIR_SHARE)
-    files[first].read_header(Window().size(names_of[first]) if first in names_of else FIRST_WINDOW, longest)
-    # Shards of one model have entries of about one size: the first one tells what to ask for.
-    learnt = Window.learnt(files[first].header)
+    there, unread = _there(repo, sorted(names_of) or layout.shards)
+    found = _Shards(_files(repo, there), None, weight_map, unread)
+    longest = max(MAX_HEADER_BYTES // max(1, len(there)), _FAIR_SHARE)
+    learnt: Window | None = None
 
     def read_header(shard: str) -> None:
-        files[shard].read_header(learnt.size(names_of[shard]) if shard in names_of else FIRST_WINDOW, longest)
+        window = (learnt or Window()).size(names_of[shard]) if shard in names_of else FIRST_WINDOW
+        try:
+            found.files[shard].read_header(window, longest)
+        except HeaderError as error:
+            if not weight_map:
+                raise
+            found.unread[shard] = error
 
-    repo.transport.map(read_header, others, progress)
-    check_totals((shard.header for shard in files.values()), where=repo.where)
-    if weight_map:
-        tensors = locate({name: shard.header for name, shard in files.items()}, where=repo.where)
-        check_index(weight_map, tensors, where=repo.where)
-    return files
+    for shard in there[:1]:
+        read_header(shard)
+        # Shards of one model have entries of about one size: the first one tells what to ask for.
+        learnt = None if shard in unread else Window.learnt(found.files[shard].header)
+    repo.transport.map(read_header, there[1:], progress)
+    check_totals((shard.header for name, shard in found.files.items() if name not in unread), where=repo.where)
+    return found
 
 
-def _shards(repo: Repo, names: Iterable[str]) -> dict[str, RemoteShard]:
+def _there(repo: Repo, names: Sequence[str]) -> tuple[list[str], dict[str, LnsimError]]:
+    """The shards that the commit holds, and errors for those that it lacks."""
     absent = [name for name in names if name not in repo.sizes]
-    if absent:
-        raise HubError(
-            f"Opening {repo.where}: its index names {absent[0]!r:.120}, which the commit does not hold "
-            f"({len(absent)} such in all). The upload is incomplete."
+    missing: dict[str, LnsimError] = {
+        name: HubError(
+            f"Opening {repo.where}: its index names {name!r:.120}, which the commit does not hold ({len(absent)} such "
+            f"in all). The upload is incomplete."
         )
+        for name in absent
+    }
+    return [name for name in names if name not in missing], missing
+
+
+def _files(repo: Repo, names: Iterable[str]) -> dict[str, RemoteShard]:
     return {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in names}
 
 

@@ -99,10 +99,11 @@ class Repo:
         # A mirror may not tell the commit of a file; then the head is asked for once more.
         return self._parsed(page), page.commit == self.commit if page.commit else self._is_still_head()
 
-    def weight_map(self) -> dict[str, str]:
+    def weight_map(self, index: str = INDEX_NAME) -> dict[str, str]:
         """Shard of each tensor, as the index tells it."""
-        url, where = self.url(INDEX_NAME), self.where_of(INDEX_NAME)
-        page = self.transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
+        page = self.transport.get(
+            self.url(index), where=self.where_of(index), max_bytes=MAX_JSON_BYTES, compressed=True
+        )
         return parse_index(page.data, where=self.where)
 
     def _config_page(self, revision: str) -> Page:
@@ -147,7 +148,7 @@ def endpoint() -> str:
 def _narrowed(repo: Repo, part: str) -> Repo:
     """The repo as if one of its folders were all of it, or one of its files with the config beside it."""
     folder, _, file = part.rpartition("/") if part in repo.sizes else (part, "", "")
-    if file and not file.endswith(".safetensors"):
+    if file and not file.endswith((".safetensors", ".safetensors.index.json")):
         raise FormatError(
             f"Opening {repo.where}/{part}: a folder or a .safetensors file was expected. Name its folder, "
             f"{repo.typed}{'/' + folder if folder else ''}, or another file."

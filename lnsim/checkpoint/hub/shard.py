@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header, header_stop, parse_header
+from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header, header_end, header_stop, read_header
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError
 from lnsim.checkpoint.hub.transport import Body, Resolved, Transport
 from lnsim.checkpoint.ranges import ByteRange, Read
@@ -32,6 +32,7 @@ class RemoteShard:
         transport: how to ask.
         start: the first bytes of the file, as far as they are known.
         from_file: whether its header was read from the file itself.
+        file_size: bytes of the file, as the server tells; one that was cut off has fewer than its header says.
     """
 
     url: str
@@ -39,6 +40,7 @@ class RemoteShard:
     transport: Transport
     start: bytes = field(default=b"", repr=False)
     from_file: bool = False
+    file_size: int | None = None
     _header: Header | None = None
     _resolved: Resolved | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -58,10 +60,7 @@ class RemoteShard:
             longest: bytes that it may have; one that is longer is refused before it is fetched.
         """
         first = self._ask(ByteRange(0, window), may_be_clipped=True)
-        try:
-            stop = header_stop(first.data, first.file_size)
-        except HeaderError as error:
-            raise HeaderError(f"Reading the header of {self.where}: {error}") from None
+        stop = header_end(first.data, first.file_size, where=self.where)
         if stop > longest:
             raise HeaderError(
                 f"Reading the header of {self.where}: at most {longest} bytes were expected for one of so many shards, "
@@ -70,8 +69,8 @@ class RemoteShard:
         data = first.data
         if stop > len(data):
             data += self._ask(ByteRange(len(data), stop)).data
-        self._header = parse_header(data, first.file_size, where=self.where)
-        self.start, self.from_file = data, True
+        self._header = read_header(data, first.file_size, where=self.where)
+        self.start, self.from_file, self.file_size = data, True, first.file_size
 
     def take_header(self, header: Header, file_size: int | None) -> None:
         """Use a header that came without its file, if the file's size bears it out; else read it.
@@ -86,8 +85,13 @@ class RemoteShard:
         size = self._address().file_size if file_size is None else file_size
         if size is not None and header.fits(size):
             self._header = header.moved(header.buffer_start + size - header.file_size)
+            self.file_size = size
         else:
             self.read_header()
+
+    def holding(self, header: Header) -> RemoteShard:
+        """The same file with another of its headers, for other tensors."""
+        return replace(self, _header=header, _lock=threading.Lock())
 
     def keep_only(self, names: Collection[str]) -> None:
         """Forget all tensors of the header but these."""
@@ -102,7 +106,7 @@ class RemoteShard:
     def read_from_start(self, read: Read) -> bytes | None:
         """The same with everything before it, which holds the true header; None where that is another."""
         data = self._checked(ByteRange(0, read.span.stop)).data
-        found = parse_header(data[: header_stop(data)], where=self.where)
+        found = read_header(data[: header_stop(data)], where=self.where)
         self.from_file = True
         ours = self.header
         same = found.buffer_start == ours.buffer_start and found.buffer_size == ours.buffer_size
@@ -112,9 +116,9 @@ class RemoteShard:
 
     def _checked(self, span: ByteRange) -> Body:
         body = self._ask(span)
-        if body.file_size != self.header.file_size:
+        if body.file_size != self.file_size:
             raise RangeError(
-                f"Reading {self.where}: its header describes {self.header.file_size} bytes, the server serves a "
+                f"Reading {self.where}: its header describes {self.file_size} bytes, the server serves a "
                 f"file of {body.file_size}. The file was replaced while it was read; try again."
             )
         return body

@@ -1,0 +1,337 @@
+"""What counts among the shards: the index decides, and what is not asked for does not stop the reading."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hub_stand_in import HubStandIn
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header_bytes, llama_tensors, write_files
+
+import lnsim
+from lnsim.checkpoint.header import parse_header, read_header
+from lnsim.checkpoint.inspection import inspect
+from lnsim.errors import FormatError, HeaderError, HubError, LnsimError
+
+TENSORS = llama_tensors(hidden_size=64)
+NORMS = {name: array.tobytes() for name, array in TENSORS.items() if "norm" in name}
+MATRIX = "model.layers.0.self_attn.q_proj.weight"
+NORM = "model.layers.1.input_layernorm.weight"
+INDEX = "model.safetensors.index.json"
+ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+PARTS = {ONE: dict(list(TENSORS.items())[:8]), TWO: dict(list(TENSORS.items())[8:])}
+WHERE = {name: shard for shard, part in PARTS.items() for name in part}
+Files = dict[str, bytes]
+
+
+def files_of(parts: Mapping[str, Mapping[str, Any]], weight_map: Mapping[str, str] | None) -> Files:
+    files = {shard: file_bytes(part) for shard, part in parts.items()} | {
+        "config.json": json.dumps(LLAMA_CONFIG).encode()
+    }
+    return files if weight_map is None else files | {INDEX: json.dumps({"weight_map": weight_map}).encode()}
+
+
+@pytest.fixture(params=["folder", "hub", "hub, headers in one call"])
+def put(request: pytest.FixtureRequest, make_hub: Callable[..., HubStandIn], tmp_path: Path) -> Callable[[Files], str]:
+    """Puts files into a folder or behind the stand-in."""
+
+    def into(files: Files) -> str:
+        if request.param == "folder":
+            return str(write_files(tmp_path / "model", files))
+        make_hub(offers_one_call="call" in request.param).add("a/b", files)
+        return "a/b"
+
+    return into
+
+
+def read(source: str, note: str = "") -> lnsim.NormVectors:
+    found = lnsim.extract(source)
+    assert {name: array.tobytes() for name, array in found.stored.items()} == NORMS
+    assert not note or any(note in one for one in found.notes), found.notes
+    return found
+
+
+def edited(content: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    """The same byte buffer behind a changed header."""
+    stop = 8 + int.from_bytes(content[:8], "little")
+    entries = json.loads(content[8:stop])
+    change(entries)
+    return header_bytes(json.dumps(entries)) + content[stop:]
+
+
+# The index decides
+
+
+def test_of_a_tensor_in_two_shards_the_one_counts_that_the_index_names(put: Callable[[Files], str]) -> None:
+    stale = {MATRIX: TENSORS[MATRIX] * 0, NORM: TENSORS[NORM] * 0}
+    parts = {ONE: PARTS[ONE] | stale, TWO: PARTS[TWO] | stale, "model-overlay.safetensors": {NORM: TENSORS[NORM]}}
+    source = put(files_of(parts, WHERE | {NORM: "model-overlay.safetensors", MATRIX: TWO}))
+    found = read(source, "In more than one file: 2 tensors; the index decides")
+    assert found.tensors[NORM].shard == "model-overlay.safetensors"
+
+
+def test_a_norm_that_the_index_does_not_list_is_left_out_with_a_note(put: Callable[[Files], str]) -> None:
+    more = {"model.layers.9.mlp.up_proj.weight": np.zeros((2, 2), np.float32)}
+    more["model.layers.7.input_layernorm.weight"] = np.ones(64, np.float32)
+    source = put(files_of({ONE: PARTS[ONE] | more, TWO: PARTS[TWO]}, WHERE))
+    note = (
+        f"Left out, since the index does not list them: 2 tensors, 1 by name of a norm; the first is "
+        f"'model.layers.7.input_layernorm.weight' in {ONE}."
+    )
+    assert note in read(source).notes
+
+
+@pytest.mark.parametrize("lost", [MATRIX, NORM])
+def test_a_tensor_that_no_shard_holds_is_an_error_only_if_it_is_a_norm_asked_for(
+    put: Callable[[Files], str], lost: str
+) -> None:
+    parts = {shard: {name: array for name, array in part.items() if name != lost} for shard, part in PARTS.items()}
+    source = put(files_of(parts, WHERE))
+    if lost == MATRIX:
+        read(source, f"1 tensor not where the index says; the first is '{MATRIX}'")
+        return
+    with pytest.raises(HeaderError, match=rf"tensor '{NORM}' should lie in {ONE}, but no shard holds it; 1 such in"):
+        lnsim.extract(source)
+    assert lnsim.extract(source, roles="pre_mlp").n_vectors == 3  # nobody asked for it
+
+
+@pytest.mark.parametrize("moved", [MATRIX, NORM])
+def test_a_tensor_in_another_shard_than_the_index_says_is_an_error_only_if_it_is_a_norm_asked_for(
+    put: Callable[[Files], str], moved: str
+) -> None:
+    source = put(files_of(PARTS, WHERE | {moved: TWO}))
+    if moved == MATRIX:
+        read(source, f"1 tensor not where the index says; the first is '{MATRIX}'")
+        return
+    with pytest.raises(HeaderError, match=rf"'{NORM}' should lie in {TWO}, but lies in {ONE}; 1 such in all"):
+        lnsim.extract(source)
+
+
+@pytest.mark.parametrize("with_norms", [False, True])
+def test_a_shard_that_is_missing_is_an_error_only_if_a_norm_asked_for_lies_in_it(
+    put: Callable[[Files], str], with_norms: bool
+) -> None:
+    extra = "model-00003-of-00003.safetensors"
+    weight_map = WHERE | {"model.layers.0.mlp.down_proj.weight": extra} | ({NORM: extra} if with_norms else {})
+    source = put(files_of(PARTS, weight_map))
+    if not with_norms:
+        read(source, "1 tensor in 1 of the index's files, which cannot be read; the first is 'model.layers.0.mlp.down")
+        return
+    with pytest.raises((FormatError, HubError), match=rf"its index names .*{extra}.*\(1 (missing|such) in all\)"):
+        lnsim.extract(source)
+
+
+def test_an_index_and_shards_that_have_nothing_in_common_are_an_error(put: Callable[[Files], str]) -> None:
+    with pytest.raises(HeaderError, match=r"'x\.weight' should lie in"):
+        lnsim.extract(put(files_of(PARTS, {"x.weight": ONE})))
+
+
+@pytest.mark.parametrize("twice", [MATRIX, NORM])
+def test_without_an_index_a_tensor_in_two_shards_is_an_error_only_if_it_is_a_norm_asked_for(
+    put: Callable[[Files], str], twice: str
+) -> None:
+    source = put(files_of({ONE: PARTS[ONE], TWO: PARTS[TWO] | {twice: TENSORS[twice]}}, None))
+    if twice == MATRIX:
+        read(source, "1 tensor in more than one file, and no index says which counts; the first is")
+        return
+    with pytest.raises(FormatError, match=f"tensor '{NORM}' lies in both {ONE} and {TWO}"):
+        lnsim.extract(source)
+
+
+# Headers that are wrong about what is not read
+
+
+def wrong_shape(entry: dict[str, Any]) -> None:
+    entry["shape"] = [3, 5]
+
+
+def wrong_stop(entry: dict[str, Any]) -> None:
+    entry["data_offsets"][1] -= 2
+
+
+def wrong_start(entry: dict[str, Any]) -> None:
+    entry["data_offsets"][0] -= 2
+
+
+def new_dtype(entry: dict[str, Any]) -> None:
+    entry["dtype"] = "F2_E1M0"
+
+
+def huge_shape(entry: dict[str, Any]) -> None:
+    entry["shape"] = [2**62, 2**62]
+
+
+def beyond(entry: dict[str, Any]) -> None:
+    entry["data_offsets"][1] += 2**40
+
+
+WRONG = [wrong_shape, wrong_stop, wrong_start, new_dtype, huge_shape, beyond]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
+@pytest.mark.parametrize("name", [MATRIX, NORM])
+@pytest.mark.parametrize("spelling", ["usual", "odd"])
+def test_a_wrong_entry_is_an_error_only_if_it_is_a_norm_asked_for(
+    put: Callable[[Files], str], name: str, wrong: Callable[[dict[str, Any]], None], spelling: str
+) -> None:
+    def change(entries: dict[str, Any]) -> None:
+        wrong(entries[name])
+        if spelling == "odd":  # read by the careful way, as no writer's is
+            entries[name] |= {"more": 1}
+
+    content = edited(file_bytes(TENSORS), change)
+    with pytest.raises(HeaderError):
+        parse_header(content, len(content))
+    source = put({"config.json": json.dumps(LLAMA_CONFIG).encode(), "model.safetensors": content})
+    if name == MATRIX:
+        read(source, f"1 tensor with a wrong entry in the header, or beyond the end of the file; the first is '{name}'")
+        return
+    with pytest.raises(HeaderError, match=rf"Reading the header of .*model\.safetensors: [Tt]ensor '{NORM}'"):
+        lnsim.extract(source)
+
+
+def test_norms_that_overlap_are_an_error_whatever_else_is_wrong(tmp_path: Path) -> None:
+    def change(entries: dict[str, Any]) -> None:
+        entries[MATRIX]["dtype"] = "NEW"
+        entries[NORM]["data_offsets"] = entries["model.norm.weight"]["data_offsets"]
+
+    write_files(tmp_path, {"model.safetensors": edited(file_bytes(TENSORS), change)})
+    with pytest.raises(HeaderError, match="an overlap"):
+        lnsim.load(tmp_path)
+
+
+def test_a_file_that_was_cut_off_is_read_as_far_as_the_norms_asked_for_lie_in_it(put: Callable[[Files], str]) -> None:
+    order = sorted(TENSORS, key=lambda name: name not in NORMS)
+    content = file_bytes({name: TENSORS[name] for name in order})
+    source = put({"config.json": json.dumps(LLAMA_CONFIG).encode(), "model.safetensors": content[:-100]})
+    read(source, "1 tensor with a wrong entry in the header, or beyond the end of the file; the first is")
+
+
+def test_a_file_that_was_cut_off_before_a_norm_is_an_error_once_that_is_asked_for(put: Callable[[Files], str]) -> None:
+    content = file_bytes(TENSORS)  # whose last tensor is the final norm
+    source = put({"config.json": json.dumps(LLAMA_CONFIG).encode(), "model.safetensors": content[:-100]})
+    with pytest.raises(HeaderError, match=rf"its tensors end at byte {len(content)}, the file at byte"):
+        lnsim.extract(source)
+    assert lnsim.extract(source, roles=["pre_mlp", "pre_attention"]).n_vectors == 6
+
+
+def test_a_shard_without_a_header_is_an_error_only_if_a_norm_asked_for_lies_in_it(put: Callable[[Files], str]) -> None:
+    parts: dict[str, dict[str, Any]] = {ONE: {}, TWO: {}}
+    for name, array in TENSORS.items():
+        parts[ONE if name in NORMS else TWO][name] = array
+    weight_map = {name: shard for shard, part in parts.items() for name in part}
+    files = files_of(parts, weight_map)
+    source = put(files | {TWO: b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n"})
+    read(source, f"in 1 of the index's files, which cannot be read; the first is {next(iter(parts[TWO]))!r}")
+
+
+def test_inspecting_shows_what_can_be_read_and_notes_the_rest(put: Callable[[Files], str]) -> None:
+    found = inspect(put(files_of(PARTS, WHERE | {NORM: TWO, MATRIX: TWO})))
+    assert {role: one.n_layers for role, one in found.roles.items()} == {"pre_attention": 2, "pre_mlp": 3, "final": 1}
+    assert any("2 tensors not where the index says" in note for note in found.notes)
+
+
+def test_a_sound_header_is_read_the_same_by_both_readers_and_no_other_is_read_by_the_strict_one() -> None:
+    rng = random.Random(0)
+    plain = file_bytes({name: TENSORS[name] for name in list(TENSORS)[:6]})
+    stop = 8 + int.from_bytes(plain[:8], "little")
+    kinds = {"both": 0, "careful": 0, "none": 0}
+    for _ in range(3_000):
+        data = bytearray(plain)
+        for _ in range(rng.randrange(3)):
+            data[rng.randrange(8, stop)] = rng.choice(b'0123456789,:"[]{}aF')
+        try:
+            sound = parse_header(bytes(data), len(data))
+        except HeaderError:
+            sound = None
+        try:
+            found = read_header(bytes(data), len(data), where="x")
+        except LnsimError:
+            assert sound is None
+            kinds["none"] += 1
+            continue
+        assert sound is None or found == sound
+        assert (sound is None) == bool(found.refused)
+        assert all(info.stop <= len(data) - found.buffer_start for info in found.tensors.values())
+        kinds["careful" if sound is None else "both"] += 1
+    assert min(kinds.values()) > 100
+
+
+# Copies of ranks
+
+
+def ranks(**changed: Any) -> Files:
+    """Three files of ranks: each has its own copy of a norm, and its own rows of a matrix."""
+    rng = np.random.default_rng(0)
+    files = {"config.json": json.dumps(LLAMA_CONFIG).encode()}
+    for rank in range(3):
+        own = {name: a if name in NORMS else rng.normal(size=(4, 4)).astype(a.dtype) for name, a in TENSORS.items()}
+        if rank == 2:
+            own |= changed
+        files[f"model{rank}-mp3.safetensors"] = file_bytes(own)
+    return files
+
+
+def test_norms_that_every_rank_has_a_copy_of_are_read_once_where_the_copies_agree(put: Callable[[Files], str]) -> None:
+    found = read(put(ranks()), "Split over 3 ranks")
+    assert {origin.shard for origin in found.tensors.values()} == {"model0-mp3.safetensors"}
+
+
+@pytest.mark.parametrize(
+    ("copy", "says"),
+    [
+        (TENSORS[NORM] * 2, r"other bytes in model2-mp3\.safetensors"),
+        (TENSORS[NORM][:8], r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
+        (TENSORS[NORM].astype(np.float32), r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
+    ],
+    ids=["bytes", "shape", "dtype"],
+)
+def test_copies_that_differ_are_an_error_once_they_are_asked_for(
+    put: Callable[[Files], str], copy: Any, says: str
+) -> None:
+    source = put(ranks(**{NORM: copy}))
+    with pytest.raises(FormatError, match=f"tensor '{NORM}' (has )?{says}"):
+        lnsim.extract(source)
+    assert lnsim.extract(source, roles="pre_mlp").n_vectors == 3
+
+
+# Adapters
+
+
+LORA = {f"base_model.model.model.layers.0.q_proj.lora_{x}.weight": np.zeros((4, 64), np.float32) for x in "AB"}
+ADAPTER = {"peft_type": "LORA", "base_model_name_or_path": "org/base"}
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (json.dumps(ADAPTER).encode(), r"it is an adapter \(LoRA\) of org/base, without norms of its own: name its"),
+        (b'{"peft_type": "IA3"}', r"it is an adapter \(IA3\), without norms of its own: name its base model\."),
+    ],
+)
+def test_an_adapter_is_told_as_such_with_its_base_model(put: Callable[[Files], str], config: bytes, says: str) -> None:
+    with pytest.raises(FormatError, match=says):
+        lnsim.extract(put({"adapter_config.json": config, "adapter_model.safetensors": file_bytes(LORA)}))
+
+
+@pytest.mark.parametrize("config", [b"{", b"", None])
+def test_an_adapter_whose_config_cannot_be_read_is_told_without_its_base(tmp_path: Path, config: bytes | None) -> None:
+    more = {} if config is None else {"adapter_config.json": config}
+    write_files(tmp_path, {"pytorch_lora_weights.safetensors": file_bytes(LORA)} | more)
+    with pytest.raises(FormatError, match=r"it is an adapter \(LoRA or one of its kin\), without norms of its own"):
+        lnsim.load(tmp_path)
+
+
+def test_an_adapter_beside_the_merged_model_is_passed_over(put: Callable[[Files], str]) -> None:
+    files = checkpoint_files(TENSORS, LLAMA_CONFIG) | {"adapter_model.safetensors": file_bytes(LORA)}
+    read(put(files), "Passed over beside the weights: adapter_model.safetensors.")
+
+
+def test_an_adapter_that_holds_norms_is_read(put: Callable[[Files], str]) -> None:
+    files = {"config.json": json.dumps(LLAMA_CONFIG).encode()}
+    read(put(files | {"adapter_model.safetensors": file_bytes(TENSORS | LORA)}))
