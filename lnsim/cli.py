@@ -28,7 +28,10 @@ _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells have it."""
 
 _HELP_WIDTH = 79
-_SOURCE = "repo id, repo@revision, folder, .safetensors file or stored model's name"
+_SOURCE = (
+    "repo id, repo@revision, repo@revision/folder or /file.safetensors, hf:// or https address of the Hub, folder (of "
+    "the Hub's cache too), .safetensors file or stored model's name"
+)
 
 
 def run(words: Sequence[str]) -> int:
@@ -150,6 +153,8 @@ def _add_inspect(commands: _Commands[argparse.ArgumentParser]) -> None:
         "Show what a checkpoint holds, from its headers alone.",
         "lnsim inspect Qwen/Qwen3-4B",
         "lnsim inspect zai-org/GLM-4.5-Air@main --json",
+        "lnsim inspect owner/pipeline@main/text_encoder",
+        "lnsim inspect https://huggingface.co/owner/name/tree/main",
     )
     parser.add_argument("source", metavar="SOURCE", help=_SOURCE)
     _add_reading(parser)

@@ -53,7 +53,7 @@ def extract_text(found: NormVectors) -> str:
 def inspection_text(found: Inspection) -> str:
     """What ``inspect`` prints for a person."""
     facts = [
-        ("checkpoint", found.where if found.commit is None else f"{found.repo_id or found.source}@{found.commit}"),
+        ("checkpoint", found.where if found.commit is None else _whole_name(found)),
         ("family", f"{found.family or 'unknown'} (model type {found.model_type or 'not told'})"),
         ("blocks", ", ".join(f"{tower} {count}" for tower, count in found.n_layers.items()) or "not known"),
         ("norm type", found.norm_type or "not known"),
@@ -72,6 +72,10 @@ def inspection_text(found: Inspection) -> str:
     if found.problem:
         lines.append(f"no roles: {found.problem}")
     return _shown("\n".join(lines))
+
+
+def _whole_name(found: Inspection) -> str:
+    return f"{found.repo_id or found.source}@{found.commit}/{found.part}".rstrip("/")
 
 
 def listing() -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 
-from lnsim.errors import LnsimError, NetworkError, OfflineError, RepoNotFoundError
+from lnsim.checkpoint.repo_name import parse_repo_name
+from lnsim.errors import LnsimError, NetworkError, OfflineError, RepoNotFoundError, SourceError
 from lnsim.paths import stored_models
 
 __all__ = ["with_near_names"]
@@ -20,7 +21,7 @@ def with_near_names(error: LnsimError, source: str) -> LnsimError:
     """
     if not isinstance(error, (RepoNotFoundError, NetworkError, OfflineError)):
         return error
-    wanted = source.partition("@")[0].casefold()
+    wanted = _repo_id(source).casefold()
     known = _known_names()
     near = dict.fromkeys(known[name] for name in difflib.get_close_matches(wanted, known, n=3, cutoff=_AT_LEAST))
     if wanted in known:
@@ -32,6 +33,13 @@ def with_near_names(error: LnsimError, source: str) -> LnsimError:
     told = type(error)(f"{error} {hint}").with_traceback(error.__traceback__)
     told.__cause__ = error.__cause__
     return told
+
+
+def _repo_id(source: str) -> str:
+    try:
+        return parse_repo_name(source).repo_id
+    except SourceError:
+        return source
 
 
 def _known_names() -> dict[str, str]:

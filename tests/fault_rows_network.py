@@ -62,6 +62,26 @@ BUSY = (
     ),
 )
 
+LOGIN = (
+    Row(
+        "407: a proxy wants a login",
+        "for ever",
+        OneError(
+            HubError, "a proxy on the way wants a login (407): write http://user:password@host:port in HTTPS_PROXY"
+        ),
+        fault("status", status="407"),
+        (LISTING, BYTES),
+    ),
+    Row(
+        "511: the network wants a login",
+        "for ever",
+        OneError(HubError, "the network wants a login first (511): open any page in a browser."),
+        fault("status", status="511"),
+        (LISTING, BYTES),
+    ),
+    *both("502", "status", "status 502, from a proxy or gateway before the server", (LISTING, BYTES), status="502"),
+)
+
 BROKEN = (
     *both("TCP reset before any answer", "reset", "ConnectionResetError", EVERYWHERE),
     *both("TCP reset in the middle of the body", "reset_midway", "ConnectionResetError", WITH_BODY),
@@ -278,4 +298,4 @@ UNREACHABLE = (
     Row("addresses that lead in circles", "for ever", OneError(HubError, "more than 5 in a row"), _circle, (ADDRESS,)),
 )
 
-NETWORK_ROWS = (*BUSY, *BROKEN, *WRONG_RANGE, *SLOW, *BAD_DAYS, *MISLEADING, *UNREACHABLE)
+NETWORK_ROWS = (*BUSY, *LOGIN, *BROKEN, *WRONG_RANGE, *SLOW, *BAD_DAYS, *MISLEADING, *UNREACHABLE)

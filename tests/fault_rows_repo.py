@@ -86,6 +86,14 @@ def _gated(token: str = "") -> Arrange:
     return arrange
 
 
+def _refused(status: str, why: str, times: int = 1_000_000, **headers: str) -> Arrange:
+    def arrange(stage: Stage, place: Place) -> None:
+        stage.monkeypatch.setenv("HF_TOKEN", "hf_expired")
+        stage.spoil(place, "status", times, status=status, X_Error_Message=why, **headers)
+
+    return arrange
+
+
 def _without(name: str, place_of_loss: str) -> Arrange:
     """A shard that the index names: not in the listing, or listed but gone."""
 
@@ -142,6 +150,49 @@ REFUSED = (
         OneError(GatedError, "the repo is gated, and your token has no access."),
         _gated("hf_other"),
         (CONFIG_FILE, INDEX),
+    ),
+    Row(
+        "401: a token that the Hub refuses, and says why",
+        "for ever",
+        OneError(
+            HubError,
+            "the Hub refuses your token (401). Log in anew with `hf auth login`; a public repo needs no token: unset "
+            "HF_TOKEN, or `hf auth logout`. The server says: 'Invalid credentials in Authorization header'.",
+        ),
+        _refused("401", "Invalid credentials in Authorization header"),
+        (LISTING, CONFIG_FILE, INDEX, ADDRESS),
+    ),
+    Row(
+        "403: a token without the permission, and why",
+        "for ever",
+        OneError(
+            HubError,
+            "the server refused access (403). Your token may not read it: see what it permits, or log in with another "
+            "(`hf auth login`). The server says: 'Please enable access to gated repositories'.",
+        ),
+        _refused("403", "Please enable access to gated repositories"),
+        (LISTING, CONFIG_FILE, INDEX, ADDRESS),
+    ),
+    Row(
+        "403: gated, a token without the permission, and why",
+        "for ever",
+        OneError(GatedError, "and your token has no access. ... The server says: 'Please enable access'."),
+        _refused("403", "Please enable access", X_Error_Code="GatedRepo"),
+        (LISTING, CONFIG_FILE, ADDRESS),
+    ),
+    Row(
+        "401 where an address leads, with a token at the Hub",
+        "twice",
+        Recovers(4),
+        _refused("401", "no", times=2),
+        RANGES,
+    ),
+    Row(
+        "451: not served for legal reasons",
+        "for ever",
+        OneError(HubError, "it may not be served, for legal reasons (451)."),
+        fault("status", status="451"),
+        (LISTING, CONFIG_FILE, ADDRESS),
     ),
     Row(
         "404: a shard that the index names is not listed",

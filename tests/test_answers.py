@@ -89,6 +89,23 @@ def test_a_passing_status_is_tried_again_after_the_pause_asked_for(status: int) 
         (403, {}, ForbiddenError, "refused access"),
         (416, {}, HubError, "the file has no such bytes"),
         (418, {}, HubError, "the server answered 418"),
+        (407, {}, HubError, r"a proxy on the way wants a login \(407\)"),
+        (410, {}, HubError, r"gone for good \(410\)"),
+        (
+            451,
+            {"x-error-message": "By order of a court."},
+            HubError,
+            r"legal reasons \(451\)\. The server says: 'By or",
+        ),
+        (511, {}, HubError, r"the network wants a login first \(511\)"),
+        (
+            403,
+            {"x-error-message": "disabled for tokens"},
+            ForbiddenError,
+            r"\(403\)\. The server says: 'disabled for tok",
+        ),
+        (401, {"x-error-message": "Invalid username or password."}, RepoNotFoundError, r"Check the spelling\.$"),
+        (401, {"x-error-message": "Log in."}, RepoNotFoundError, r"spelling\. The server says: 'Log in'\.$"),
     ],
 )
 def test_each_failure_has_its_own_error_and_sentence(
@@ -101,6 +118,46 @@ def test_each_failure_has_its_own_error_and_sentence(
 def test_with_a_token_the_advice_is_another() -> None:
     with pytest.raises(GatedError, match="your token has no access"):
         check_status(403, {"x-error-code": "GatedRepo"}, where="f", has_token=True)
+
+
+_REFUSED = r"the Hub refuses your token \(401\)\. Log in anew with `hf auth login`; .* unset HF_TOKEN"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "kind", "message"),
+    [
+        (401, {"x-error-message": "Invalid credentials"}, HubError, _REFUSED + ".* The server says: 'Invalid cred"),
+        (401, {}, HubError, _REFUSED),
+        (
+            401,
+            {"x-error-code": "RepoNotFound", "x-error-message": "The token is expired"},
+            HubError,
+            _REFUSED + ".*is expired'",
+        ),
+        (401, {"x-error-code": "RepoNotFound"}, RepoNotFoundError, "no such repo, or it refuses your token"),
+        (404, {"x-error-code": "RepoNotFound"}, RepoNotFoundError, r"the Hub has no such repo\. Check the spelling\.$"),
+        (403, {"x-error-message": "Enable it"}, ForbiddenError, "Your token may not read it: .* says: 'Enable it'"),
+        (403, {"x-error-code": "GatedRepo", "x-error-message": "Enable it."}, GatedError, r"says: 'Enable it'\.$"),
+    ],
+)
+def test_a_token_that_is_refused_is_told_with_the_reason_and_what_to_do(
+    status: int, headers: dict[str, str], kind: type[HubError], message: str
+) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        check_status(status, headers, where="a/b@main", has_token=True)
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_address_elsewhere_that_refuses_says_nothing_of_the_repo_or_the_token(status: int) -> None:
+    with pytest.raises(ForbiddenError, match=rf"^Reading f: the server refused access \({status}\)\.$"):
+        check_status(status, {}, where="f", has_token=False, at_the_hub=False)
+
+
+def test_a_reason_is_one_line_that_steers_nothing_and_is_not_too_long() -> None:
+    said = "\x1b[31mfirst\n second " + "x" * 5000
+    with pytest.raises(ForbiddenError, match=r"says: '\\x1b\[31mfirst second x{200,300} \[\.\.\.\]'\.$"):
+        check_status(403, {"x-error-message": said}, where="f", has_token=False)
 
 
 @pytest.mark.parametrize("status", [200, 206, 302])

@@ -20,6 +20,7 @@ from lnsim.checkpoint.hub import dialling
 from lnsim.checkpoint.hub.client import Settings, client_for
 from lnsim.checkpoint.hub.dialling import Origin, UnusableAddressError, dial, origin_of
 from lnsim.checkpoint.hub.wire import UnreachableError, WireError
+from lnsim.errors import NetworkError
 
 
 @pytest.fixture(autouse=True)
@@ -133,6 +134,50 @@ def test_a_proxy_of_another_kind_is_an_error_that_says_so(hub: HubStandIn, monke
     monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1080")
     with pytest.raises(UnusableAddressError, match="a proxy of scheme 'socks5'; only http is spoken"):
         dial(Origin("http", "models.example", 80), connect_timeout=1, read_timeout=1)
+
+
+WRONG_PROXIES = {
+    "socks5://me:secret@127.0.0.1:1080": "a proxy of scheme 'socks5'; only http is spoken, as in .*=http://host:port",
+    "https://127.0.0.1:443": "a proxy of scheme 'https'; only http is spoken",
+    "me:secret@127.0.0.1:port": "no proxy; an address such as http://host:port was expected",
+    "http://me:se/cret@127.0.0.1:80": "no proxy",
+    "http://[bad": "no proxy",
+    f"http://{'a' * 70}.example:80": "no proxy",
+    "http://:80": "no proxy",
+}
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("proxy", WRONG_PROXIES)
+def test_a_proxy_that_cannot_be_used_is_one_error_that_names_the_variable(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, proxy: str, variable: str
+) -> None:
+    monkeypatch.setenv(variable, proxy)
+    with pytest.raises(NetworkError, match=f"^Reading a/b@main: {variable} names {WRONG_PROXIES[proxy]}") as caught:
+        lnsim.extract("a/b")
+    assert "secret" not in str(caught.value)
+    assert "se/cret" not in str(caught.value)
+    assert hub.requests == []
+
+
+def test_a_proxy_that_nobody_answers_at_is_named_rather_than_the_hub(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")
+    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
+    with pytest.raises(NetworkError, match=r"http_proxy names the proxy 127\.0\.0\.1:9: Connection refused") as caught:
+        lnsim.extract("a/b")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_proxy_that_wants_a_login_says_how_to_give_it(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, str, str | None]] = []
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://models.example")
+    with serving(recording_proxy(seen, 407)) as port:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(NetworkError, match=r"wants a login \(407\), as in https_proxy=http://user:password@127\."):
+            lnsim.extract("a/b")
+    assert len(seen) == 1
 
 
 @pytest.fixture

@@ -150,6 +150,47 @@ def test_no_error_or_log_record_holds_the_token(hub: HubStandIn, kind: str, capl
         assert SECRET not in text
 
 
+@pytest.mark.parametrize(
+    "token", [f"\N{LEFT DOUBLE QUOTATION MARK}{SECRET}", f"{SECRET}\x7f", f"export HF_TOKEN={SECRET}"]
+)
+def test_a_token_that_can_be_none_is_one_error_that_does_not_show_it(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", token)
+    with pytest.raises(LnsimError, match=r"^Reading your Hub token: it holds signs that no token has") as caught:
+        lnsim.extract("a/b")
+    assert SECRET not in str(caught.value)
+    assert hub.requests == []
+
+
+def test_a_token_that_cannot_be_read_is_one_error_that_says_where_it_lies(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    (tmp_path / "no-token").mkdir()
+    with pytest.raises(LnsimError, match=r"^Reading your Hub token from .*/no-token: Is a directory\. Log in anew"):
+        lnsim.extract("a/b")
+    (tmp_path / "no-token").rmdir()
+    (tmp_path / "no-token").write_bytes(b"\xff\xfe")
+    with pytest.raises(LnsimError, match=r"no-token: UnicodeDecodeError\. Log in anew with `hf auth login`"):
+        lnsim.extract("a/b")
+
+
+@pytest.mark.parametrize("status", ["401", "403", "451"])
+@pytest.mark.parametrize("pattern", ["api/models", "config", "safetensors$", "Signature"])
+def test_a_server_that_repeats_the_token_in_its_reason_does_not_have_it_shown(
+    hub: HubStandIn, status: str, pattern: str
+) -> None:
+    hub.add("a/b", FILES)
+    said = f"no right for Bearer {SECRET}, that is {SECRET}"
+    hub.faults.append(Fault(pattern, "status", headers={"status": status, "X-Error-Message": said}))
+    del said
+    with pytest.raises(LnsimError, match=r"no right for Bearer \[token\], that is \[token\]") as caught:
+        lnsim.extract("a/b")
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert SECRET not in "".join(shown.format())
+
+
 @pytest.mark.parametrize("pattern", ["api/models", "config", "safetensors$", "Signature"])
 @pytest.mark.parametrize("kind", ["status", "reset", "html", "short_body"])
 def test_a_traceback_that_shows_every_local_variable_does_not_show_the_token(

@@ -77,10 +77,10 @@ def extract(
     model_type: str | None = None,
     progress: Progress = no_progress,
 ) -> NormVectors:
-    """Read the norm vectors of a repo id, ``repo@revision``, folder, safetensors file or stored model; write nothing.
+    """Read the norm vectors of a repo on the Hub, folder, safetensors file or stored model; write nothing.
 
     Args:
-        source: what to read.
+        source: what to read: a path, a stored model's name, ``repo@revision/part`` or an address of the Hub.
         roles: roles to read, by lnsim's names (``pre_attention``, ``encoder/pre_mlp``), the Llama family's, or a
             tower's (``encoder``) for all of its roles; by default every role of the main tower and of an MTP block.
         revision: branch, tag or commit, for a repo id.

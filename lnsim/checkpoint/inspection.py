@@ -44,10 +44,11 @@ class Inspection:
 
     Args:
         source: what was asked for.
-        where: ``repo@commit`` or the path.
+        where: ``repo@commit``, with the part where it is one, or the path.
         repo_id: the Hub's name, or None.
         revision: revision asked for, or None.
         commit: commit read, or None.
+        part: folder or file of the repo; empty for all of it.
         family: table that gave the roles, or None where no table fits; ``problem`` says why.
         model_type: the config's, or an empty text.
         norm_type: of the main tower's block norms.
@@ -69,6 +70,7 @@ class Inspection:
     repo_id: str | None
     revision: str | None
     commit: str | None
+    part: str
     family: str | None
     model_type: str
     norm_type: str | None
@@ -121,6 +123,7 @@ def _describe(
         repo_id=opened.repo_id,
         revision=opened.revision,
         commit=opened.commit,
+        part=opened.part,
         family=role_map.family if role_map else None,
         model_type=role_map.model_type if role_map else declared,
         norm_type=role_map.norm_type if role_map else None,

@@ -81,12 +81,13 @@ class _Set:
     replicated: bool
 
 
-def find_layout(names: Iterable[str], *, where: str) -> Layout:
+def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -> Layout:
     """Choose the weight files of a listing.
 
     The order is that of transformers: ``model.safetensors``, then the index with its shards. Without either, another
     index, a complete numbered set of shards or a single safetensors file is taken. Anything beside that, such as
-    Mistral's ``consolidated.safetensors``, repeats the same weights and is passed over, with a note.
+    Mistral's ``consolidated.safetensors``, repeats the same weights and is passed over, with a note. ``typed`` is what
+    a person would type for the checkpoint, for the error that advises to name a part of it; ``where`` by default.
 
     Raises:
         FormatError: when no safetensors weights are there, or which to take is unclear.
@@ -105,11 +106,11 @@ def find_layout(names: Iterable[str], *, where: str) -> Layout:
     shards, replicated = _numbered(candidates, where)
     shards = shards or _primary(_plainest(candidates))
     if not shards:
-        raise FormatError(_no_safetensors(top, nested, where))
+        raise FormatError(_no_safetensors(top, nested, where, typed or where))
     if len(shards) > 1 and _place(shards[0]) is None:
         raise FormatError(
             f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
-            f"{_some(shards)}. Name one of these files instead."
+            f"{_some(shards)}. Name one of these files instead, for example {typed or where}/{shards[0]:.80}."
         )
     return Layout(tuple(shards), None, _passed_over(weights, {*shards}), replicated)
 
@@ -246,11 +247,15 @@ def _passed_over(weights: Iterable[str], taken: Set[str | None]) -> tuple[str, .
     return (f"Passed over beside the weights: {_some(rest)}.",) if rest else ()
 
 
-def _no_safetensors(top: list[str], nested: list[str], where: str) -> str:
+def _no_safetensors(top: list[str], nested: list[str], where: str, typed: str) -> str:
     lead = f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
+    below = f"safetensors files in sub-folders only ({_some(nested)}). Name one folder or file instead, for example "
+    below += f"{typed}/{nested[0].rpartition('/')[0]:.160}." if nested else ""
     for kind, endings in _OTHER_FORMATS.items():
         found = [name for name in top if name.endswith(endings)]
         if found:
+            if nested:
+                return f"{lead}{kind} ({_some(found)}) and {below}"
             advice = "lnsim reads safetensors only"
             if kind == "PyTorch pickles":
                 advice += " and never unpickles, since that runs code from the file"
@@ -258,7 +263,7 @@ def _no_safetensors(top: list[str], nested: list[str], where: str) -> str:
                 return f"{lead}{kind} ({_some(found)}) of an adapter. {advice}: name the model that it was made for."
             return f"{lead}{kind} ({_some(found)}). {advice}: look for a conversion, often under a revision refs/pr/N."
     if nested:
-        return f"{lead}safetensors files in sub-folders only ({_some(nested)}). Name one folder or file instead."
+        return f"{lead}{below}"
     return f"{lead}no weights at all ({_some(top) if top else 'an empty listing'})."
 
 

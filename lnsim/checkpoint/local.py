@@ -56,6 +56,7 @@ class LocalCheckpoint:
     notes: tuple[str, ...] = ()
     faults: Mapping[str, LnsimError] = field(default_factory=dict)
     copies: Mapping[str, Header] = field(default_factory=dict)
+    part: str = ""
     traffic: Traffic = field(default_factory=Traffic)
 
     def __repr__(self) -> str:
@@ -114,7 +115,7 @@ class LocalCheckpoint:
 
 
 def open_local(
-    path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None
+    path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None, part: str = ""
 ) -> LocalCheckpoint:
     """Open a folder or one ``.safetensors`` file and read its headers.
 
@@ -123,13 +124,14 @@ def open_local(
         source: how messages and results call it; the path's own name by default.
         repo_id: the Hub's name, for a snapshot in its cache.
         commit: the snapshot's commit.
+        part: the folder or file below the repo's root that the path is, for a snapshot.
 
     Raises:
         SourceError: when nothing is there; FormatError when it holds no safetensors weights; HeaderError when a header
             is wrong or the index and the headers disagree.
     """
     source = source or path.name
-    where = f"{repo_id}@{commit}" if repo_id else source
+    where = f"{repo_id}@{commit}{'/' + part if part else ''}" if repo_id else source
     if os.path.isdir(path):
         folder, layout = path, find_layout(_listing(path, where), where=where)
     else:
@@ -141,7 +143,7 @@ def open_local(
     contents = settle(headers, where=where, weight_map=weight_map, unread=unread, replicated=layout.replicated)
     if is_adapter(headers):
         raise _adapter_error(folder, where)
-    found = LocalCheckpoint(folder, source, where, contents.headers, None, repo_id, None, commit)
+    found = LocalCheckpoint(folder, source, where, contents.headers, None, repo_id, None, commit, part=part)
     found.notes = (*layout.notes, *contents.notes)
     found.faults, found.copies = contents.faults, contents.copies
     if len(headers) > 1 or not _take_provenance(found):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lnsim.checkpoint.opening import Found
+from lnsim.checkpoint.snapshot import find_snapshot
 from lnsim.checkpoint.store import Identity, extract_name, provenance_at
 from lnsim.errors import StoreError
 
@@ -49,6 +50,9 @@ def origin_of(found: Found) -> Origin:
         return _of_repo(found.source, Identity("repo", found.repo_name.repo_id, part), commit)
     path = Path(found.source) if found.path is None else found.path
     whole = Path(os.path.abspath(path))
+    cached = find_snapshot(whole)
+    if cached is not None:
+        return _of_repo(found.source, Identity("repo", cached[1].repo_id, cached[1].part), cached[1].revision)
     kept = provenance_at(whole) if whole.is_file() else None
     if kept is not None and kept.identity.kind == "repo":
         return _of_repo(found.source, kept.identity, kept.commit)

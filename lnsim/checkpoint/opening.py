@@ -1,4 +1,4 @@
-"""This module decides what a SOURCE means: a path, a stored model's name, or a repo id on the Hub."""
+"""This module decides what a SOURCE means: a path, a stored model's name, or a repo on the Hub."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lnsim.checkpoint.local import LocalCheckpoint, open_local, path_on_disk
+from lnsim.checkpoint.repo_name import RepoName, check_endpoint, parse_repo_name
+from lnsim.checkpoint.snapshot import find_snapshot, open_snapshot
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
-from lnsim.errors import SourceError
+from lnsim.errors import RepoNotFoundError, SourceError
 from lnsim.paths import find_stored, near_stored, stored_models
 
 if TYPE_CHECKING:
@@ -29,43 +31,11 @@ __all__ = [
 IN_FLIGHT = 16
 """Requests at once, unless told otherwise."""
 
-# The Hub's own rule: letters, digits, '-', '_' and '.', at most 96 characters a part, at most one slash.
-_PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
-_REPO_ID = re.compile(rf"(?:{_PART}/)?{_PART}", re.ASCII)
+_LOOKS_LOCAL = re.compile(r"[.~/]|[A-Za-z]:[\\/]|.*\\")
+"""How a path begins that was meant as one, on Windows too."""
 
 _NEARLY = 0.75
 """A name alone that is at least so much like a stored model's, as difflib counts, is taken for a slip."""
-
-
-@dataclass(frozen=True, slots=True)
-class RepoName:
-    """A repo on the Hub and the revision asked for, None for the head of ``main``."""
-
-    repo_id: str
-    revision: str | None
-    part: str = ""
-
-
-def parse_repo_name(text: str, revision: str | None = None) -> RepoName:
-    """Split ``repo@revision``; the revision may also come apart, but not both ways.
-
-    Raises:
-        SourceError: when the text cannot be a repo id.
-
-    >>> parse_repo_name("Qwen/Qwen3-4B@main")
-    RepoName(repo_id='Qwen/Qwen3-4B', revision='main')
-    """
-    repo_id, at, given = text.partition("@")
-    if at and revision is not None:
-        raise SourceError(f"Opening '{text}': the revision is given twice, as '{given}' and as '{revision}'.")
-    if at and not given:
-        raise SourceError(f"Opening '{text}': a revision was expected behind the @.")
-    if not _REPO_ID.fullmatch(repo_id) or ".." in repo_id or "--" in repo_id:
-        raise SourceError(
-            f"Opening {text!r:.200}: there is no such file or folder, no stored model of this name, and it cannot be "
-            f"a repo id (owner/name). `lnsim list` shows the stored models."
-        )
-    return RepoName(repo_id, given or revision)
 
 
 @dataclass(slots=True)
@@ -97,10 +67,10 @@ class Found:
             return None
         from lnsim.checkpoint.hub import cached_snapshot, is_commit
 
-        repo_id, revision = self.repo_name.repo_id, self.repo_name.revision
+        revision = self.repo_name.revision
         if revision is not None and is_commit(revision):
             return revision
-        snapshot = cached_snapshot(repo_id, revision)
+        snapshot = cached_snapshot(self.repo_name.repo_id, revision, self.repo_name.part)
         return self.pinned().commit if snapshot is None else snapshot.commit
 
     def pinned(self) -> Repo:
@@ -111,7 +81,13 @@ class Found:
             raise SourceError(f"Opening '{self.source}': it lies on disk and has no commit.")
         if self._repo is None:
             settings = None if self.in_flight == IN_FLIGHT else Settings(max_in_flight=self.in_flight)
-            self._repo = pin_hub(self.repo_name.repo_id, self.repo_name.revision, settings=settings)
+            name = self.repo_name
+            try:
+                self._repo = pin_hub(name.repo_id, name.revision, name.part, settings=settings)
+            except RepoNotFoundError as error:
+                if not name.part or "@" in self.source or ":" in self.source:
+                    raise
+                raise RepoNotFoundError(f"{error} There is no such file or folder here either.") from None
         return self._repo
 
     @property
@@ -128,11 +104,13 @@ def find_source(source: str, revision: str | None = None, *, in_flight: int = IN
     Raises:
         SourceError: when the source can be none of them, is nearly a stored model's name, or a revision is given for
             one that has none.
+        HubError: when it lies on the Hub, and ``HF_ENDPOINT`` is no address.
     """
     on_disk = _find_on_disk(source)
     if on_disk is None:
         if revision is None:
             _check_no_slip(source)
+        check_endpoint()
         return Found(source, repo_name=parse_repo_name(source, revision), in_flight=in_flight)
     if revision is not None:
         raise SourceError(f"Opening '{source}': it lies on disk, where there is no revision '{revision}' to choose.")
@@ -146,11 +124,12 @@ def open_found(found: Found, *, progress: Progress = no_progress) -> Checkpoint:
         LnsimError: what the path or the Hub answered, as a sentence.
     """
     if found.repo_name is None:
-        return open_local(Path(found.source) if found.path is None else found.path, source=found.source)
+        return _open_path(Path(found.source) if found.path is None else found.path, found.source)
     # Imported here, so that no local reader pays for the network code.
     from lnsim.checkpoint.hub import cached_snapshot, open_pinned
 
-    snapshot = cached_snapshot(found.repo_name.repo_id, found.repo_name.revision)
+    name = found.repo_name
+    snapshot = cached_snapshot(name.repo_id, name.revision, name.part)
     return snapshot if snapshot is not None else open_pinned(found.pinned(), progress)
 
 
@@ -165,27 +144,35 @@ def open_stored(source: str) -> LocalCheckpoint:
     Raises:
         SourceError: when neither is there; near names are suggested.
     """
-    path = path_on_disk(source)
-    if path is not None:
+    path = path_on_disk(source) if source.strip() else None
+    return _open_path(find_stored(source.rstrip("/")) if path is None else path, source)
+
+
+def _open_path(path: Path, source: str) -> LocalCheckpoint:
+    cached = find_snapshot(path)
+    if cached is None:
         return open_local(path, source=source)
-    return open_local(find_stored(source), source=source)
+    folder, name = cached
+    return open_snapshot(folder, name, folder.name)
 
 
 def _find_on_disk(source: str) -> Path | None:
-    path = path_on_disk(source)
+    path = path_on_disk(source) if source.strip() else None
     if path is not None:
         return path
-    if source.startswith((".", "~", "/")) or source.endswith(".safetensors"):
+    plain = source.rstrip("/")
+    # A file named with its folder, or behind an @ or an address, may be one on the Hub.
+    at_most_a_folder = plain.count("/") < 2 and not {"@", ":"} & set(plain)
+    if not plain or _LOOKS_LOCAL.match(source) or (plain.endswith(".safetensors") and at_most_a_folder):
         raise SourceError(f"Opening '{source}': there is no such file or folder.")
-    wanted = source.lower()
-    if "/" not in source and any(name.lower() == wanted for name in stored_models()):
-        return find_stored(source)
+    if "/" not in plain and any(name.lower() == plain.lower() for name in stored_models()):
+        return find_stored(plain)
     return None
 
 
 def _check_no_slip(source: str) -> None:
     """Refuse a name alone that is nearly a stored model's: few repos have no owner, and the network is not asked."""
-    near = near_stored(source, _NEARLY) if not {"/", "@"} & set(source) else ()
+    near = near_stored(source, _NEARLY) if not {"/", "@"} & set(source.rstrip("/")) else ()
     if near:
         names = ", ".join(f"'{name}'" for name in near)
         raise SourceError(

@@ -149,7 +149,7 @@ class Reading:
         return Prepared(tuple(tensors), provenance)
 
     def _provenance_texts(self) -> dict[str, str]:
-        known = {"repo_id": self.opened.repo_id, "revision": self.opened.revision}
+        known = {"repo_id": self.opened.repo_id, "revision": self.opened.revision, "part": self.opened.part or None}
         return {key: text for key, text in known.items() if text is not None} | _extract_texts(self.opened)
 
 

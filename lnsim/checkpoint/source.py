@@ -71,7 +71,7 @@ class Checkpoint(Protocol):
 
     @property
     def where(self) -> str:
-        """``repo@commit`` or the path, for messages."""
+        """``repo@commit``, with the part where it is one, or the path; for messages."""
 
     @property
     def repo_id(self) -> str | None:
@@ -84,6 +84,10 @@ class Checkpoint(Protocol):
     @property
     def commit(self) -> str | None:
         """Commit read."""
+
+    @property
+    def part(self) -> str:
+        """Folder or file below the repo's root, for a part of a repo; empty for all of it."""
 
     @property
     def config(self) -> Mapping[str, Any] | None:

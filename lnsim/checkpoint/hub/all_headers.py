@@ -1,8 +1,9 @@
 """This module reads the headers of all shards from the one call that the Hub offers for them.
 
-The call is a short cut. It answers for the head of ``main`` only and names no commit, so its headers count only if the
-head, asked for again afterwards, is still the pinned commit; if they name the shards of the commit and fill their
-files' sizes; and if their tensors add up to the size that the index tells. Anything else is read from the files.
+The call is a short cut. It answers for the root of a repo at the head of ``main`` only and names no commit, so its
+headers count only if the head, asked for again afterwards, is still the pinned commit; if they name the shards of the
+commit and fill their files' sizes; and if their tensors add up to the size that the index tells. Anything else is read
+from the files.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def headers_in_one_call(repo: Repo, layout: Layout) -> AllHeaders | None:
     Raises:
         LnsimError: when the Hub cannot be asked, or the repo's config is wrong.
     """
-    if layout.index != INDEX_NAME or not repo.at_head or len(layout.shards) <= FEW:
+    if layout.index != INDEX_NAME or repo.part or not repo.at_head or len(layout.shards) <= FEW:
         return None
     text = _fetch(repo)
     if text is None:

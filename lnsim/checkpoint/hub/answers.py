@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from lnsim.checkpoint.hub.limits import reset_seconds
 from lnsim.checkpoint.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, NetworkError, RepoNotFoundError, RevisionError
+from lnsim.text import printable
 
 __all__ = [
     "DeadAddressError",
@@ -28,6 +29,20 @@ __all__ = [
 
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_BY_THE_WAY = frozenset({502, 504})
+_LONGEST_REASON = 300
+_ON_THE_TOKEN = re.compile(r"token|credential|expired", re.IGNORECASE)
+
+_USUAL = "Invalid username or password"
+"""What the Hub says to anyone who asks for a repo that is not there."""
+
+_WORDS = {
+    407: "a proxy on the way wants a login (407): write http://user:password@host:port in HTTPS_PROXY or HTTP_PROXY",
+    410: "it was there once and is gone for good (410)",
+    416: "the server says that the file has no such bytes (416)",
+    451: "it may not be served, for legal reasons (451)",
+    511: "the network wants a login first (511): open any page in a browser",
+}
 
 
 class TryAgainError(Exception):
@@ -56,7 +71,7 @@ class DeadAddressError(NetworkError):
 
 
 class ForbiddenError(HubError):
-    """403 without a word on why: an expired signed address, or no access."""
+    """Access refused: an expired signed address, or a token without the right to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +120,17 @@ def check_range(
     return Span(expected, size)
 
 
-def check_status(status: int, headers: Mapping[str, str], *, where: str, has_token: bool) -> None:
-    """Raise what a status of 400 and above means; the Hub tells the kind in ``X-Error-Code``.
+def check_status(
+    status: int, headers: Mapping[str, str], *, where: str, has_token: bool, at_the_hub: bool = True
+) -> None:
+    """Raise what a status of 400 and above means; the Hub tells the kind in ``X-Error-Code``, and more in a message.
+
+    Args:
+        status: of the response.
+        headers: of the response.
+        where: what was asked for, for messages.
+        has_token: whether a token was sent.
+        at_the_hub: whether the Hub itself answered, not an address that it gave out.
 
     Raises:
         TryAgainError: for 408, 425, 429 and 5xx.
@@ -114,36 +138,54 @@ def check_status(status: int, headers: Mapping[str, str], *, where: str, has_tok
     """
     if status in _PASSING:
         asked = retry_after(headers)
-        raise TryAgainError(f"status {status}", reset_seconds(headers) if asked is None and status == 429 else asked)
+        by_whom = ", from a proxy or gateway before the server" if status in _BY_THE_WAY else ""
+        pause = reset_seconds(headers) if asked is None and status == 429 else asked
+        raise TryAgainError(f"status {status}{by_whom}", pause)
     if status < 400:
         return
+    lead, reason = f"Reading {where}:", _reason(headers)
+    if at_the_hub:
+        _raise_of_the_hub(status, headers, lead, reason, has_token)
+    if status in (401, 403):
+        advice = " Your token may not read it: see what it permits, or log in with another (`hf auth login`)."
+        raise ForbiddenError(f"{lead} the server refused access ({status}).{advice if has_token else ''}{reason}")
+    if status == 404:
+        raise NotThereError(f"{lead} not found (404).")
+    raise HubError(f"{lead} {_WORDS.get(status, f'the server answered {status}')}.{reason}")
+
+
+def _raise_of_the_hub(status: int, headers: Mapping[str, str], lead: str, reason: str, has_token: bool) -> None:
     code = headers.get("x-error-code", "")
-    lead = f"Reading {where}:"
     if code == "GatedRepo":
         advice = "your token has no access" if has_token else "no token was sent"
         raise GatedError(
             f"{lead} the repo is gated, and {advice}. Accept its terms on its page, then log in with `hf auth login`."
+            f"{reason}"
         )
     if code == "RevisionNotFound":
         raise RevisionError(f"{lead} the repo has no such revision (branch, tag or commit).")
     if code == "EntryNotFound":
         raise NotThereError(f"{lead} the repo has no such file.")
-    if "disabled" in headers.get("x-error-message", ""):
+    if "resource is disabled" in headers.get("x-error-message", ""):
         raise RepoNotFoundError(f"{lead} the Hub has disabled access to the repo.")
+    if status == 401 and has_token and (code != "RepoNotFound" or _ON_THE_TOKEN.search(reason)):
+        raise HubError(
+            f"{lead} the Hub refuses your token (401). Log in anew with `hf auth login`; a public repo needs no token: "
+            f"unset HF_TOKEN, or `hf auth logout`.{reason}"
+        )
     if code == "RepoNotFound" or status == 401:
         private = "" if has_token else ", or it is private and no token was sent (`hf auth login`)"
-        raise RepoNotFoundError(f"{lead} the Hub has no such repo{private}. Check the spelling.")
-    _raise_plain(status, lead)
+        if has_token and status == 401:  # to a token that it knows, the Hub says 404
+            private = ", or it refuses your token (401; `hf auth login` anew, or unset HF_TOKEN)"
+        told = "" if _USUAL in reason else reason
+        raise RepoNotFoundError(f"{lead} the Hub has no such repo{private}. Check the spelling.{told}")
 
 
-def _raise_plain(status: int, lead: str) -> None:
-    if status == 404:
-        raise NotThereError(f"{lead} not found (404).")
-    if status == 403:
-        raise ForbiddenError(f"{lead} the server refused access (403).")
-    if status == 416:
-        raise HubError(f"{lead} the server says that the file has no such bytes (416).")
-    raise HubError(f"{lead} the server answered {status}.")
+def _reason(headers: Mapping[str, str]) -> str:
+    """A sentence with what the Hub says itself, on one line and not too long; empty where it says nothing."""
+    text = printable(" ".join(headers.get("x-error-message", "").split())).rstrip(".")
+    shown = f"{text[:_LONGEST_REASON]} [...]" if len(text) > _LONGEST_REASON else text
+    return f" The server says: '{shown}'." if shown else ""
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

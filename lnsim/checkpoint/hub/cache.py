@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from huggingface_hub import constants
 
 from lnsim.checkpoint.hub.repo import MAIN, is_commit
-from lnsim.checkpoint.local import LocalCheckpoint, open_local
+from lnsim.checkpoint.local import LocalCheckpoint
+from lnsim.checkpoint.repo_name import RepoName
+from lnsim.checkpoint.snapshot import commit_of_reference, open_snapshot
 from lnsim.errors import LnsimError
 
 __all__ = ["cached_snapshot"]
 
 
-def cached_snapshot(repo_id: str, revision: str | None) -> LocalCheckpoint | None:
+def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> LocalCheckpoint | None:
     """The snapshot of a full commit, which cannot change; with the network switched off, that of a branch as well.
 
     None where the cache has no whole one: a branch may have moved, so with a network the Hub is asked.
@@ -24,21 +27,17 @@ def cached_snapshot(repo_id: str, revision: str | None) -> LocalCheckpoint | Non
     folder = Path(constants.HF_HUB_CACHE) / constants.REPO_ID_SEPARATOR.join(("models", *repo_id.split("/")))
     name = revision or MAIN
     if not is_commit(name):
-        reference = folder / "refs" / name
-        if not constants.is_offline_mode() or ".." in name or not reference.is_file():
+        if not constants.is_offline_mode() or ".." in name:
             return None
-        name = reference.read_text().strip()
+        name = commit_of_reference(folder, name) or ""
     snapshot = folder / "snapshots" / name
-    if not is_commit(name) or not snapshot.is_dir():
+    if not is_commit(name) or not os.path.isdir(snapshot):
         return None
     try:
-        opened = open_local(snapshot, source=repo_id, repo_id=repo_id, commit=name)
+        opened = open_snapshot(snapshot, RepoName(repo_id, revision, part), name)
     except LnsimError:
         # An incomplete snapshot is common: a tokenizer was fetched, or a download is under way. The Hub has it whole.
         if constants.is_offline_mode():
             raise
         return None
-    if opened.faults and not constants.is_offline_mode():
-        return None
-    opened.revision = revision
-    return opened
+    return None if opened.faults and not constants.is_offline_mode() else opened

@@ -22,7 +22,7 @@ from lnsim.checkpoint.hub.client import Settings, stopped_by_hand
 from lnsim.checkpoint.hub.repo import Repo, pin
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW, RemoteShard
 from lnsim.checkpoint.hub.transport import Transport
-from lnsim.checkpoint.layout import ADAPTER_CONFIG_NAME, Layout, find_layout
+from lnsim.checkpoint.layout import ADAPTER_CONFIG_NAME, Layout, find_layout, named_file
 from lnsim.checkpoint.local import LocalCheckpoint
 from lnsim.checkpoint.ranges import Read, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.source import (
@@ -72,6 +72,7 @@ class HubCheckpoint:
     notes: tuple[str, ...] = ()
     faults: Mapping[str, LnsimError] = field(default_factory=dict)
     copies: Mapping[str, RemoteShard] = field(default_factory=dict)
+    part: str = ""
 
     @property
     def headers(self) -> Mapping[str, Header]:
@@ -173,33 +174,39 @@ class HubCheckpoint:
 
 
 def open_hub(
-    repo_id: str, revision: str | None = None, *, settings: Settings | None = None, progress: Progress = no_progress
+    repo_id: str,
+    revision: str | None = None,
+    part: str = "",
+    *,
+    settings: Settings | None = None,
+    progress: Progress = no_progress,
 ) -> HubCheckpoint | LocalCheckpoint:
     """Open a repo at a pinned commit; a complete snapshot in the Hub's cache is read in place instead.
 
     Args:
         repo_id: ``owner/name``, or the bare name of an old repo.
         revision: branch, tag or commit; the head of ``main`` by default.
+        part: the folder or file of the repo to open; all of it by default.
         settings: patience and concurrency.
         progress: told how many headers were read.
 
     Raises:
         RepoNotFoundError, GatedError, RevisionError, NetworkError, OfflineError: each a sentence on what to do.
-        FormatError: when the repo has no safetensors weights.
+        SourceError: when it has no such part, FormatError when that has no safetensors weights.
     """
-    cached = cached_snapshot(repo_id, revision)
-    return cached if cached is not None else open_pinned(pin_hub(repo_id, revision, settings=settings), progress)
+    cached = cached_snapshot(repo_id, revision, part)
+    return cached if cached is not None else open_pinned(pin_hub(repo_id, revision, part, settings=settings), progress)
 
 
-def pin_hub(repo_id: str, revision: str | None = None, *, settings: Settings | None = None) -> Repo:
+def pin_hub(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
     """The commit behind a revision, in one request; raises as ``open_hub`` does."""
     with stopped_by_hand():
-        return pin(repo_id, revision, settings or Settings())
+        return pin(repo_id, revision, part, settings or Settings())
 
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> HubCheckpoint:
     """Open a pinned repo: its headers and its config; raises as ``open_hub`` does."""
-    layout = find_layout(repo.names, where=repo.where)
+    layout = named_file(repo.file) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
     with stopped_by_hand():
         found = _open_shards(repo, layout, progress)
         contents = _settled(repo, layout, found)
@@ -210,7 +217,7 @@ def open_pinned(repo: Repo, progress: Progress = no_progress) -> HubCheckpoint:
         if header is not files[name].header:
             files[name].keep_only(header.tensors)
     return HubCheckpoint(
-        repo.repo_id,
+        f"{repo.repo_id}/{repo.part}" if repo.part else repo.repo_id,
         repo.where,
         repo.repo_id,
         repo.revision,
@@ -218,9 +225,10 @@ def open_pinned(repo: Repo, progress: Progress = no_progress) -> HubCheckpoint:
         found.config,
         files,
         repo.transport,
-        notes,
+        (*repo.notes, *notes),
         contents.faults,
         copies,
+        repo.part,
     )
 
 
@@ -258,7 +266,7 @@ def _settled(repo: Repo, layout: Layout, found: _Shards) -> Contents:
 def _adapter_config(repo: Repo) -> Mapping[str, Any] | None:
     if ADAPTER_CONFIG_NAME not in repo.sizes:
         return None
-    where = f"{repo.where}/{ADAPTER_CONFIG_NAME}"
+    where = repo.where_of(ADAPTER_CONFIG_NAME)
     page = repo.transport.get(repo.url(ADAPTER_CONFIG_NAME), where=where, max_bytes=MAX_JSON_BYTES)
     return parse_config(page.data, where=where)
 
@@ -319,7 +327,7 @@ def _there(repo: Repo, names: Sequence[str]) -> tuple[list[str], dict[str, Lnsim
 
 
 def _files(repo: Repo, names: Iterable[str]) -> dict[str, RemoteShard]:
-    return {name: RemoteShard(repo.url(name), f"{repo.where}/{name}", repo.transport) for name in names}
+    return {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in names}
 
 
 def _worth_verifying(plans: Sequence[tuple[RemoteShard, Sequence[Read]]]) -> dict[str, Read]:

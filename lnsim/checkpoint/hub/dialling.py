@@ -17,13 +17,17 @@ from dataclasses import dataclass
 from functools import cache
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["Connection", "Origin", "UnusableAddressError", "dial", "origin_of"]
+__all__ = ["Connection", "Origin", "ProxyError", "UnusableAddressError", "dial", "origin_of"]
 
 _PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 
 
 class UnusableAddressError(Exception):
     """No request can be made to this address, and trying again is of no use."""
+
+
+class ProxyError(UnusableAddressError):
+    """The proxy that the environment names cannot be used as it is named there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class _Proxy:
+    variable: str
     host: str
     port: int
     authorization: str | None
@@ -77,10 +82,10 @@ def dial(origin: Origin, *, connect_timeout: float, read_timeout: float) -> Conn
 
     Raises:
         OSError: when nobody answers, the name is unknown, or TLS fails.
-        UnusableAddressError: when the environment's proxy is of a kind that is not spoken here.
+        ProxyError: when the environment's proxy is of a kind that is not spoken here, or wants a login.
     """
     proxy = _proxy_for(origin)
-    sock = socket.create_connection((proxy.host, proxy.port) if proxy else (origin.host, origin.port), connect_timeout)
+    sock = _connect(origin, proxy, connect_timeout)
     with ExitStack() as on_failure:
         on_failure.enter_context(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -115,17 +120,44 @@ def _proxy_for(origin: Origin) -> _Proxy | None:
     from urllib.request import getproxies, proxy_bypass
 
     found = getproxies()
-    url = found.get(origin.scheme) or found.get("all")
+    kind = origin.scheme if found.get(origin.scheme) else "all"
+    url = found.get(kind)
     if not url or proxy_bypass(f"{origin.host}:{origin.port}"):
         return None
-    parts = urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme != "http" or not parts.hostname:
-        raise UnusableAddressError(f"the environment names a proxy of scheme '{parts.scheme}'; only http is spoken")
+    names = (f"{kind}_proxy", f"{kind.upper()}_PROXY")
+    variable = next((name for name in names if os.environ.get(name) == url), f"the system's setting for {kind}")
+    return _proxy(url if "://" in url else f"http://{url}", variable)
+
+
+def _proxy(url: str, variable: str) -> _Proxy:
+    """The proxy at an address; neither this nor its password is shown where it is wrong."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or _PORTS["http"]
+        host.encode("idna")
+    except ValueError:
+        host = ""
+    if not host:
+        raise ProxyError(f"{variable} names no proxy; an address such as http://host:port was expected")
+    if parts.scheme != "http":
+        raise ProxyError(
+            f"{variable} names a proxy of scheme '{parts.scheme}'; only http is spoken, as in {variable}=http://host:port"
+        )
     authorization = None
     if parts.username is not None:
         secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         authorization = "Basic " + base64.b64encode(secret.encode()).decode()
-    return _Proxy(parts.hostname, parts.port or 80, authorization)
+    return _Proxy(variable, host, port, authorization)
+
+
+def _connect(origin: Origin, proxy: _Proxy | None, timeout: float) -> socket.socket:
+    if proxy is None:
+        return socket.create_connection((origin.host, origin.port), timeout)
+    try:
+        return socket.create_connection((proxy.host, proxy.port), timeout)
+    except OSError as error:
+        why = error.strerror or error
+        raise ConnectionError(f"{proxy.variable} names the proxy {proxy.host}:{proxy.port}: {why}") from None
 
 
 def _open_tunnel(sock: socket.socket, origin: Origin, proxy: _Proxy) -> None:
@@ -136,5 +168,10 @@ def _open_tunnel(sock: socket.socket, origin: Origin, proxy: _Proxy) -> None:
     sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("ascii"))
     answer = http.client.HTTPResponse(sock, method="CONNECT")
     answer.begin()
+    if answer.status == 407:
+        raise ProxyError(
+            f"the proxy {proxy.host}:{proxy.port} wants a login (407), as in "
+            f"{proxy.variable}=http://user:password@{proxy.host}:{proxy.port}"
+        )
     if answer.status != 200:
         raise ConnectionError(f"the proxy answered {answer.status} {answer.reason[:60]}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -13,24 +13,28 @@ from lnsim.checkpoint.hub.answers import NotThereError
 from lnsim.checkpoint.hub.client import Settings, client_for
 from lnsim.checkpoint.hub.transport import Page, Transport
 from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME, parse_index
+from lnsim.checkpoint.repo_name import check_endpoint
 from lnsim.checkpoint.source import MAX_JSON_BYTES, Traffic, parse_config
-from lnsim.errors import HubError, RepoNotFoundError
+from lnsim.errors import FormatError, HubError, RepoNotFoundError, RevisionError, SourceError
 
-__all__ = ["Repo", "is_commit", "pin"]
+__all__ = ["Repo", "endpoint", "is_commit", "pin"]
 
 MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """A repo at a commit.
+    """A repo at a commit, or the files of one of its folders.
 
     Args:
         repo_id: its name on the Hub.
         revision: what was asked for, None for the head of ``main``.
         commit: what that was when it was asked.
-        sizes: bytes of each file by name, None where the Hub does not tell.
+        sizes: bytes of each file by its name below the folder, None where the Hub does not tell.
         transport: how to ask for more.
+        folder: where the files lie, below the repo's root.
+        file: the only one that is wanted; empty for whatever holds the weights.
+        notes: sentences for whoever reads the numbers.
     """
 
     repo_id: str
@@ -38,6 +42,9 @@ class Repo:
     commit: str
     sizes: Mapping[str, int | None]
     transport: Transport = field(repr=False)
+    folder: str = ""
+    file: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,8 +53,27 @@ class Repo:
 
     @property
     def where(self) -> str:
-        """``repo@commit``, for messages."""
-        return f"{self.repo_id}@{self.commit[:12]}"
+        """``repo@commit``, for messages; with the folder or file where it is a part."""
+        return self.where_of(self.file).rstrip("/")
+
+    @property
+    def part(self) -> str:
+        """The folder or file that was asked for; empty for the whole repo."""
+        return f"{self.folder}/{self.file}".strip("/")
+
+    @property
+    def typed(self) -> str:
+        """What to type for this, as a SOURCE."""
+        revision = self.revision or MAIN
+        revision = revision if revision.startswith("refs/") else quote(revision, safe="")
+        return f"{self.repo_id}@{revision}/{self.part}".rstrip("/")
+
+    def where_of(self, name: str) -> str:
+        """``repo@commit/folder/name`` of a file, for messages."""
+        return f"{self.repo_id}@{self.commit[:12]}/{self._path(name)}"
+
+    def _path(self, name: str) -> str:
+        return f"{self.folder}/{name}" if self.folder else name
 
     @property
     def at_head(self) -> bool:
@@ -56,7 +82,8 @@ class Repo:
 
     def url(self, name: str, revision: str | None = None) -> str:
         """Address of a file, at the pinned commit unless told otherwise."""
-        return f"{constants.ENDPOINT}/{self.repo_id}/resolve/{quote(revision or self.commit, safe='')}/{quote(name)}"
+        at = quote(revision or self.commit, safe="")
+        return f"{constants.ENDPOINT}/{self.repo_id}/resolve/{at}/{quote(self._path(name))}"
 
     def config(self) -> dict[str, Any] | None:
         """The parsed ``config.json``, None where the repo has none."""
@@ -74,30 +101,73 @@ class Repo:
 
     def weight_map(self, index: str = INDEX_NAME) -> dict[str, str]:
         """Shard of each tensor, as the index tells it."""
-        where = f"{self.where}/{index}"
-        page = self.transport.get(self.url(index), where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
+        page = self.transport.get(
+            self.url(index), where=self.where_of(index), max_bytes=MAX_JSON_BYTES, compressed=True
+        )
         return parse_index(page.data, where=self.where)
 
     def _config_page(self, revision: str) -> Page:
         url = self.url(CONFIG_NAME, revision)
-        return self.transport.get(url, where=f"{self.where}/{CONFIG_NAME}", max_bytes=MAX_JSON_BYTES)
+        return self.transport.get(url, where=self.where_of(CONFIG_NAME), max_bytes=MAX_JSON_BYTES)
 
     def _parsed(self, page: Page) -> dict[str, Any]:
-        return parse_config(page.data, where=f"{self.where}/{CONFIG_NAME}")
+        return parse_config(page.data, where=self.where_of(CONFIG_NAME))
 
     def _is_still_head(self) -> bool:
         return _ask(self.transport, self.repo_id, self.revision)[0] == self.commit
 
 
-def pin(repo_id: str, revision: str | None, settings: Settings) -> Repo:
-    """The commit behind a revision, and the files it holds with their sizes.
+def pin(repo_id: str, revision: str | None, part: str, settings: Settings) -> Repo:
+    """The commit behind a revision, and the files it holds with their sizes, or those of a part of it.
 
     Raises:
         RepoNotFoundError, GatedError, RevisionError, NetworkError, OfflineError: each a sentence on what to do.
+        SourceError: when the commit has no such part.
     """
+    endpoint()
     transport = Transport(client_for(settings), Traffic())
-    commit, sizes = _ask(transport, repo_id, revision)
-    return Repo(repo_id, revision, commit, sizes, transport)
+    try:
+        commit, sizes = _ask(transport, repo_id, revision)
+    except RevisionError as error:
+        if not part or not revision or "/" in revision:
+            raise
+        name = quote(f"{revision}/{part}", safe="")
+        raise RevisionError(
+            f"{error} Behind the @ it ends at the first slash: where the slash belongs to a branch's name, write "
+            f"{repo_id}@{name:.160}, or use --revision."
+        ) from None
+    repo = Repo(repo_id, revision, commit, sizes, transport)
+    return _narrowed(repo, part) if part else repo
+
+
+def endpoint() -> str:
+    """The address of the Hub or its mirror; raises HubError where it is none."""
+    return check_endpoint(constants.ENDPOINT)
+
+
+def _narrowed(repo: Repo, part: str) -> Repo:
+    """The repo as if one of its folders were all of it, or one of its files with the config beside it."""
+    folder, _, file = part.rpartition("/") if part in repo.sizes else (part, "", "")
+    if file and not file.endswith((".safetensors", ".safetensors.index.json")):
+        raise FormatError(
+            f"Opening {repo.where}/{part}: a folder or a .safetensors file was expected. Name its folder, "
+            f"{repo.typed}{'/' + folder if folder else ''}, or another file."
+        )
+    start = f"{folder}/" if folder else ""
+    below = {name.removeprefix(start): size for name, size in repo.sizes.items() if name.startswith(start)}
+    if not below:
+        raise SourceError(f"Opening {repo.where}/{part}: the commit has no such folder or file. {_weights_of(repo)}")
+    unused = folder and CONFIG_NAME in repo.sizes and CONFIG_NAME not in below
+    notes = (f"{folder} has no {CONFIG_NAME}; the one in the repo's root was not used.",) if unused else ()
+    return replace(repo, sizes=below, folder=folder, file=file, notes=notes)
+
+
+def _weights_of(repo: Repo) -> str:
+    folders = sorted({name.rpartition("/")[0] for name in repo.names if name.endswith(".safetensors")})
+    if not folders:
+        return "It holds no safetensors weights at all."
+    shown = ", ".join(f"{repo.typed}/{one}".rstrip("/") for one in folders[:3])
+    return f"Weights are in {shown}{f' and {len(folders) - 3} more folders' if len(folders) > 3 else ''}."
 
 
 def is_commit(text: str) -> bool:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -27,7 +26,7 @@ from huggingface_hub import constants
 import lnsim
 from lnsim.checkpoint.hub.answers import DeadAddressError, TooLongError, TryAgainError, check_range, check_status
 from lnsim.checkpoint.hub.client import Client
-from lnsim.checkpoint.hub.dialling import UnusableAddressError, origin_of
+from lnsim.checkpoint.hub.dialling import ProxyError, UnusableAddressError, origin_of
 from lnsim.checkpoint.hub.limits import kind_of
 from lnsim.checkpoint.hub.wire import Answer, ClosedError, UnreachableError, WireError
 from lnsim.checkpoint.ranges import ByteRange
@@ -50,6 +49,8 @@ _MAX_HOPS = 5
 _MAX_SIDE_BODY = 64 * 1024
 _STEP = 0.2
 """Seconds between two looks, during a pause, at whether it is still worth waiting."""
+
+_LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
 
 _COMMIT_HEADER = "x-repo-commit"
 
@@ -120,7 +121,7 @@ class Transport:
 
         def once() -> Page:
             with self._follow(url, encoding) as answer:
-                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                self._check(answer, where)
                 if answer.status != 200:
                     raise HubError(f"Reading {where}: 200 was expected, the server answered {answer.status}.")
                 told = _whole_number(answer.headers.get("content-length"))
@@ -141,7 +142,7 @@ class Transport:
         def once() -> Resolved:
             # One byte: where nothing redirects, that is all the answer holds.
             with self._follow(url, {"Range": ByteRange(0, 1).http}, stop_at_foreign=True) as answer:
-                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                self._check(answer, where)
                 if answer.status in _REDIRECTS:
                     _read(answer, _MAX_SIDE_BODY)
                     size = _whole_number(answer.headers.get("x-linked-size"))
@@ -174,7 +175,7 @@ class Transport:
 
         def once() -> Body:
             with self._follow(url, {"Range": span.http}) as answer:
-                check_status(answer.status, answer.headers, where=where, has_token=self.has_token)
+                self._check(answer, where)
                 told = check_range(answer.status, answer.headers, span, where=where, may_be_clipped=may_be_clipped)
                 data = _read(answer, told.stop - span.start)
             if len(data) != told.stop - span.start:
@@ -186,6 +187,17 @@ class Transport:
             return self._retry(once, what, url, UnreachableError if leave_if_dead else ())
         except UnreachableError as error:
             raise DeadAddressError(f"Reading {what}: {error}.") from None
+
+    def _check(self, answer: _Located, where: str) -> None:
+        """Raise what a status means, told by the Hub or by whoever it sends us to."""
+        at_the_hub = origin_of(answer.url) == origin_of(constants.ENDPOINT)
+        sent = self.has_token and at_the_hub
+        check_status(answer.status, self._harmless(answer.headers), where=where, has_token=sent, at_the_hub=at_the_hub)
+
+    def _harmless(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """What a server says, without the token that it may repeat."""
+        token = self._headers.get("authorization", "").removeprefix("Bearer ")
+        return {name: text.replace(token, "[token]") if token else text for name, text in headers.items()}
 
     @contextmanager
     def _follow(self, url: str, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[_Located]:
@@ -256,6 +268,8 @@ class Transport:
             )
         try:
             return self._tried(once, where, urlsplit(url).netloc, final)
+        except ProxyError as error:
+            raise NetworkError(f"Reading {where}: {error}.") from None
         except UnusableAddressError as error:
             raise HubError(f"Reading {where}: the server sends us to an address of no use: {error}.") from None
         except ClosedError:
@@ -347,12 +361,19 @@ def _base_headers() -> dict[str, str]:
 def _token() -> str | None:
     """The user's token as the client library finds it; that is a slow import, paid only where there may be one."""
     names = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_RESOURCE")
-    there = any(map(os.environ.get, names)) or Path(constants.HF_TOKEN_PATH).exists() or "google.colab" in sys.modules
+    there = any(map(os.environ.get, names)) or os.path.exists(constants.HF_TOKEN_PATH) or "google.colab" in sys.modules
     if not there or constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
         return None
     from huggingface_hub import get_token
 
-    return get_token()
+    try:
+        token = get_token()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise HubError(f"Reading your Hub token from {constants.HF_TOKEN_PATH}: {why}. {_LOG_IN}") from None
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        raise HubError(f"Reading your Hub token: it holds signs that no token has, perhaps quotation marks. {_LOG_IN}")
+    return token
 
 
 def _without_token(headers: Mapping[str, str]) -> dict[str, str]:
