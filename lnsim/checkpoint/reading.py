@@ -130,7 +130,7 @@ class Reading:
             commit=opened.commit,
             revision=opened.revision,
             model_type=self.role_map.model_type,
-            config=opened.config or {"model_type": self.role_map.model_type},
+            config={**(opened.config or {"model_type": self.role_map.model_type}), **self.role_map.shown},
             extra=extra,
         )
         return Prepared(

@@ -6,18 +6,20 @@ Pure: names, shapes and a parsed ``config.json`` in, a ``RoleMap`` out. The tabl
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from lnsim.checkpoint.families import NORM_TYPES, ROLES, TOWERS
 from lnsim.checkpoint.family_choice import choose
-from lnsim.checkpoint.family_table import FAMILIES, Choice, unknown_family
+from lnsim.checkpoint.family_table import FAMILIES, KINDS_KEY, Choice, Evidence, unknown_family
 from lnsim.checkpoint.gaps import block_counts, find_gaps
-from lnsim.checkpoint.matching import Match, match_norms
-from lnsim.checkpoint.norm_names import NormName, norm_names
+from lnsim.checkpoint.layer_kinds import parts_of_layers
+from lnsim.checkpoint.matching import UNKNOWN_KIND, Match, Tower, match_norms
+from lnsim.checkpoint.norm_names import NormName, norm_names, unwrap
 from lnsim.checkpoint.role_notes import has_blocks, notes_for
 from lnsim.errors import RoleError
 
@@ -25,7 +27,7 @@ __all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
 
 KINDS = ("weight", "bias")
 LEAVES = frozenset(
-    next(part for part in reversed(pattern.path.split(".")) if part not in "*#" and not part.isdigit())
+    next(part for part in reversed(pattern.path.split(".")) if part not in "*#&" and not part.isdigit())
     for family in FAMILIES
     for stack in family.stacks
     for pattern in stack.patterns
@@ -84,7 +86,8 @@ class RoleMap:
 
     ``n_layers`` holds the blocks expected of each tower (from the config where it tells, else counted).
     ``missing_layers`` maps a role key to the layers that lack its weight, gaps by design included; -1 stands for a
-    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader.
+    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader. ``shown`` is what an
+    extract must add to its config to be read alike: the kinds of layer that only other tensors of the checkpoint show.
     """
 
     family: str
@@ -95,6 +98,7 @@ class RoleMap:
     n_layers: Mapping[str, int]
     missing_layers: Mapping[str, tuple[int, ...]]
     notes: tuple[str, ...]
+    shown: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.main_tower not in TOWERS or self.norm_type not in NORM_TYPES:
@@ -137,9 +141,10 @@ def map_roles(
             f"Check the repo's config.json."
         )
     norms = norm_names(shapes, LEAVES)
-    choice = choose([norm for norm in norms if len(norm.shape) == 1], config, model_type, where)
+    choice = choose(_evidence(norms, shapes, config, where), config, model_type)
     matches = match_norms(norms, (*choice.towers, *choice.beside), where)
     _check_sizes(matches, where)
+    _check_kinds(matches, where)
     towers = (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
     _check_layout(choice, matches, where)
     main = _main_tower(choice, matches, where)
@@ -150,14 +155,49 @@ def map_roles(
         family=choice.family.name,
         model_type=choice.model_type,
         main_tower=main,
-        norm_type=next(tower.stack.norm_type for tower in choice.towers if tower.stack.tower == main),
+        norm_type=next(tower.stack.norm_type for tower in towers if tower.stack.tower == main),
         tensors=tensors,
         n_layers=MappingProxyType(counts),
         missing_layers=MappingProxyType(
             {role_key(main, *key): layers for key, layers in find_gaps(towers, matches, counts).items()}
         ),
         notes=tuple(notes_for(choice, matches)),
+        shown=MappingProxyType(_shown(towers)),
     )
+
+
+def _evidence(
+    norms: Sequence[NormName], shapes: Iterable[str], config: Mapping[str, Any] | None, where: str
+) -> Evidence:
+    told = (config or {}).get(KINDS_KEY)
+    parts = functools.cache(lambda: parts_of_layers(unwrap(name)[0] for name in shapes))
+    vectors = [norm for norm in norms if len(norm.shape) == 1]
+    return Evidence(vectors, parts, told if isinstance(told, Mapping) else {}, where)
+
+
+def _shown(towers: Iterable[Tower]) -> dict[str, Any]:
+    kinds = {
+        tower.stack.tower: list(tower.kinds)
+        for tower in towers
+        if tower.stack.marks and tower.kinds and not (tower.stack.kinds and tower.stack.kinds(tower.config))
+    }
+    return {KINDS_KEY: kinds} if kinds else {}
+
+
+def _check_kinds(matches: Iterable[Match], where: str) -> None:
+    """Refuse to guess what a norm feeds whose role depends on the kind of its layer.
+
+    Raises:
+        RoleError: neither the config nor the layer's other tensors tell the kind.
+    """
+    unknown = [match for match in matches if match.why == UNKNOWN_KIND and match.pattern is None]
+    if unknown:
+        layers = ", ".join(str(layer) for layer in sorted({match.layer for match in unknown})[:12])
+        raise RoleError(
+            f"While giving roles to the norms of {where}: what {unknown[0].norm.name!r:.120} feeds depends on the kind "
+            f"of its layer; expected the config (such as its 'layer_types') or the layer's other tensors to tell it, "
+            f"found neither for layers {layers}. Put the model's config.json beside the file."
+        )
 
 
 def _check_sizes(matches: Iterable[Match], where: str) -> None:
@@ -184,9 +224,9 @@ def _main_tower(choice: Choice, matches: Sequence[Match], where: str) -> str:
         RoleError: no tower has any.
     """
     present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= 0 and not m.mtp}
-    for stack in choice.family.stacks:
-        if stack.tower in present:
-            return stack.tower
+    for tower in (*choice.towers, *choice.beside):
+        if tower.stack.tower in present:
+            return tower.stack.tower
     names = [match.norm for match in matches]
     raise unknown_family(
         names, where, f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
