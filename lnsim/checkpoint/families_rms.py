@@ -88,7 +88,8 @@ LLAMA_LIKE: tuple[Family, ...] = (
         """ + LATENTS, mtp=True), by_name=False),
     family("hunyuan", "hunyuan_v1_dense hunyuan_v1_moe", stack("text", PRE_NORM + HUNYUAN_QK)),
     # hunyuan: mlx-lm's and sglang's hunyuan.py; its config may also ask for Mamba layers or for another norm
-    family("hunyuan-first", "hunyuan", stack("text", PRE_NORM + HUNYUAN_QK.replace("_norm\n", "_norm if=use_qk_norm\n")),
+    family("hunyuan-first", "hunyuan",
+        stack("text", PRE_NORM + HUNYUAN_QK.replace("_norm\n", "_norm if=use_qk_norm\n")),
         when=lambda c: c.get("mamba") is not True and c.get("norm_type") in (None, "rms", "hf_rms")),
     # bailing_moe, bailing_moe_v2: repos inclusionAI/Ling and inclusionAI/Ling-V2, and vllm's bailing_moe.py, which has
     # LayerNorm on queries and keys where `use_rmsnorm` is false. Multi-token prediction: Ling-V2, its blocks behind the
@@ -175,8 +176,8 @@ LLAMA_LIKE: tuple[Family, ...] = (
         layers.*.post_attention_layernorm  post_attention
         layers.*.self_attn.norm            other
         norm                               final
-        """), by_name=False, note="Its residual stream is taken after the norm: input_layernorm stands after the MLP of "
-        "the block before and before attention at once, and is other."),
+        """), by_name=False, note="Its residual stream is taken after the norm: input_layernorm stands after the "
+        "MLP of the block before and in front of attention at once, and is other."),
     family("longcat_flash", "longcat_flash", stack("text", """
         layers.*.input_layernorm.&           pre_attention
         layers.*.post_attention_layernorm.&  pre_mlp
@@ -190,8 +191,8 @@ LLAMA_LIKE: tuple[Family, ...] = (
 
 # Names of the first release, beside or in place of those that transformers writes.
 NATIVE: tuple[Family, ...] = (
-    # Llama's and Mistral's: transformers' convert_llama_weights_to_hf.py and convert_mistral_weights_to_hf.py; Pixtral's
-    # vision encoder: its convert_pixtral_weights_to_hf.py; the latents of Large 3: vllm's mistral_large_3.py
+    # transformers' convert_llama_weights_to_hf.py, convert_mistral_weights_to_hf.py, convert_pixtral_weights_to_hf.py;
+    # the latents of Large 3: vllm's mistral_large_3.py
     family("mistral-native", "", stack("text", """
         layers.*.attention_norm       pre_attention
         layers.*.ffn_norm             pre_mlp

@@ -34,7 +34,7 @@ Config = Mapping[str, Any]
 FAMILIES: tuple[Family, ...] = (*RMS_DECODERS, *LN_DECODERS, *ENCODERS, *MEDIA)
 
 KINDS_KEY = "lnsim_layer_kinds"
-"""In the config of an extract: each tower's kinds of layer, where tensors showed them that the extract does not hold."""
+"""In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
 MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 HOW_TO_ADD = (
     "Add 3-6 lines to a table in lnsim/checkpoint/families_rms.py, families_layernorm.py, families_encoder.py or "

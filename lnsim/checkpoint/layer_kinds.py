@@ -32,9 +32,10 @@ Parts = Mapping[str, Mapping[int, frozenset[str]]]
 
 HYBRID_LETTERS = {"M": "mixer", "*": "attention", "-": "mlp", "E": "moe"}
 # Two words for all that the families call them: attention, and a mixer that is none.
-COMMON = dict.fromkeys(("full_attention", "sliding_attention"), "attention") | dict.fromkeys(
-    ("linear_attention", "mamba", "mamba2", "recurrent", "conv"), "mixer"
-)
+COMMON: Mapping[str, str] = {
+    **dict.fromkeys(("full_attention", "sliding_attention"), "attention"),
+    **dict.fromkeys(("linear_attention", "mamba", "mamba2", "recurrent", "conv"), "mixer"),
+}
 MAX_LAYERS = 10_000
 MAX_DEPTH = 12  # components of a name; the deepest known layer number stands fifth
 

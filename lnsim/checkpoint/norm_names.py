@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["NormName", "collapse", "is_number", "looks_like_norm", "norm_names", "parse_name", "unwrap"]
+__all__ = ["NormName", "adapter_kind", "collapse", "is_number", "looks_like_norm", "norm_names", "parse_name", "unwrap"]
 
 KINDS = {"weight": "weight", "gamma": "weight", "scale": "weight", "bias": "bias", "beta": "bias"}
 SUFFIXES = tuple(f"{separator}{kind}" for kind in KINDS for separator in "._")
@@ -33,6 +33,18 @@ INNER = {
     "ln_tuning_layers": "PEFT",
 }
 NAMED = ("modules_to_save", "ln_tuning_layers")  # an adapter's name may follow
+# How the components begin that only an adapter's file has: changes of other weights, by PEFT's and kohya's names.
+ADAPTERS = {
+    "lora_": "LoRA",
+    "dora_": "DoRA",
+    "ia3_": "IA3",
+    "hada_w": "LoHa",
+    "lokr_w": "LoKr",
+    "oft_": "OFT",
+    "boft_": "BOFT",
+    "vera_lambda": "VeRA",
+    "prompt_embeddings": "prompt tuning",
+}
 MARKS = (*INNER, *(".".join(words) + "." for words in OUTER))
 
 
@@ -64,6 +76,16 @@ def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
         parts = parts[len(outer) :]
         found.append(f"{'.'.join(outer)}. ({OUTER[outer]})")
     return ".".join(parts), tuple(dict.fromkeys(found))
+
+
+def adapter_kind(names: Iterable[str]) -> str | None:
+    """What kind of adapter the tensor names show, None where they show none."""
+    for name in names:
+        for part in name.split(".")[-3:]:
+            for start, kind in ADAPTERS.items():
+                if part.startswith(start):
+                    return kind
+    return None
 
 
 def _without_inner(parts: list[str]) -> tuple[list[str], list[str]]:

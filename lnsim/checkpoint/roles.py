@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +19,7 @@ from lnsim.checkpoint.family_table import FAMILIES, KINDS_KEY, Choice, Evidence,
 from lnsim.checkpoint.gaps import block_counts, find_gaps
 from lnsim.checkpoint.layer_kinds import parts_of_layers
 from lnsim.checkpoint.matching import UNKNOWN_KIND, Match, Tower, match_norms
-from lnsim.checkpoint.norm_names import NormName, norm_names, unwrap
+from lnsim.checkpoint.norm_names import NormName, adapter_kind, collapse, norm_names, unwrap
 from lnsim.checkpoint.role_notes import has_blocks, notes_for
 from lnsim.errors import RoleError
 
@@ -123,6 +123,7 @@ def map_roles(
     *,
     where: str,
     model_type: str | None = None,
+    base_model: str | None = None,
 ) -> RoleMap:
     """Map every norm of a checkpoint to its tower, layer and role.
 
@@ -131,6 +132,8 @@ def map_roles(
         config: the parsed ``config.json``, or None for a bare file.
         where: ``repo@commit`` or a path, for messages.
         model_type: read the checkpoint as this family, whatever the config says.
+        base_model: the model that an adapter belongs to, where it is known, for messages; else the config's
+            ``base_model_name_or_path``.
 
     Raises:
         RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
@@ -140,29 +143,70 @@ def map_roles(
             f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. "
             f"Check the repo's config.json."
         )
+    base = base_model or (config or {}).get("base_model_name_or_path")
     norms = norm_names(shapes, LEAVES)
-    choice = choose(_evidence(norms, shapes, config, where), config, model_type)
+    try:
+        choice = choose(_evidence(norms, shapes, config, where), config, model_type)
+    except RoleError as error:
+        kind = adapter_kind(shapes)
+        raise (_adapter_error(kind, norms, base, where) if kind else error) from None
     matches = match_norms(norms, (*choice.towers, *choice.beside), where)
     _check_sizes(matches, where)
     _check_kinds(matches, where)
-    towers = (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
     _check_layout(choice, matches, where)
-    main = _main_tower(choice, matches, where)
+    main = _main_tower(choice, matches)
+    adapter = adapter_kind(shapes) if main is None or _gaps(choice, matches) else None
+    main = main or (_main_tower(choice, matches, lowest=-1) if adapter else None)
+    if main is None:
+        raise _adapter_error(adapter, norms, base, where) if adapter else _no_block_norms(choice, matches, where)
+    found = _role_map(choice, matches, main)
+    if not adapter:
+        return found
+    note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
+    return replace(found, missing_layers=MappingProxyType({}), notes=(*found.notes, note))
+
+
+def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
+    return (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
+
+
+def _gaps(choice: Choice, matches: Sequence[Match]) -> dict[tuple[str, str], tuple[int, ...]]:
+    towers = _towers(choice, matches)
+    return find_gaps(towers, matches, block_counts(towers, matches))
+
+
+def _role_map(choice: Choice, matches: Sequence[Match], main: str) -> RoleMap:
+    towers = _towers(choice, matches)
     biased = frozenset(match.norm.template for match in matches if match.norm.kind == "bias")
-    tensors = tuple(_tensor(match, main, biased) for match in matches)
-    counts = block_counts(towers, matches)
+    gaps = {role_key(main, *key): layers for key, layers in _gaps(choice, matches).items()}
+    notes = [*notes_for(choice, matches)]
+    if shown := _shown(towers):
+        notes.append("The config does not tell the kinds of the layers: taken from the other tensors that they hold.")
     return RoleMap(
         family=choice.family.name,
         model_type=choice.model_type,
         main_tower=main,
         norm_type=next(tower.stack.norm_type for tower in towers if tower.stack.tower == main),
-        tensors=tensors,
-        n_layers=MappingProxyType(counts),
-        missing_layers=MappingProxyType(
-            {role_key(main, *key): layers for key, layers in find_gaps(towers, matches, counts).items()}
-        ),
-        notes=tuple(notes_for(choice, matches)),
-        shown=MappingProxyType(_shown(towers)),
+        tensors=tuple(_tensor(match, main, biased) for match in matches),
+        n_layers=MappingProxyType(block_counts(towers, matches)),
+        missing_layers=MappingProxyType(gaps),
+        notes=tuple(notes),
+        shown=MappingProxyType(shown),
+    )
+
+
+def _adapter_error(kind: str, norms: Sequence[NormName], base: object, where: str) -> RoleError:
+    """The error for an adapter whose file holds no norms, or only some of a model that is not told."""
+    named = f" ({str(base)[:200]})" if base else ""
+    if not norms:
+        return RoleError(
+            f"While giving roles to the norms of {where}: expected a model, found an adapter ({kind}), which holds "
+            f"changes of other weights and no norms of its own. Name its base model{named}, whose norms it uses."
+        )
+    return RoleError(
+        f"While giving roles to the norms of {where}: expected the names of a family's blocks, found an adapter "
+        f"({kind}) with some trained norms: {', '.join(collapse(norms))}. Pass the model_type of its base model{named} "
+        f"to read them."
     )
 
 
@@ -217,20 +261,16 @@ def _check_sizes(matches: Iterable[Match], where: str) -> None:
             )
 
 
-def _main_tower(choice: Choice, matches: Sequence[Match], where: str) -> str:
-    """The first tower of the family that has block norms.
+def _main_tower(choice: Choice, matches: Sequence[Match], lowest: int = 0) -> str | None:
+    """The first tower of the family that has block norms (with ``lowest`` -1: any norms); None where none has."""
+    present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= lowest and not m.mtp}
+    towers = (tower.stack.tower for tower in (*choice.towers, *choice.beside))
+    return next((tower for tower in towers if tower in present), None)
 
-    Raises:
-        RoleError: no tower has any.
-    """
-    present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= 0 and not m.mtp}
-    for tower in (*choice.towers, *choice.beside):
-        if tower.stack.tower in present:
-            return tower.stack.tower
-    names = [match.norm for match in matches]
-    raise unknown_family(
-        names, where, f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
-    )
+
+def _no_block_norms(choice: Choice, matches: Iterable[Match], where: str) -> RoleError:
+    found = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
+    return unknown_family([match.norm for match in matches], where, found)
 
 
 def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
