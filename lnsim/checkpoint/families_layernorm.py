@@ -9,7 +9,6 @@ from __future__ import annotations
 from lnsim.checkpoint.families import Config, Family, family, stack
 from lnsim.checkpoint.families_blocks import LAYER_NORM, MIXED_PRE_NORM, NOT_ONE_PLACE, PRE_NORM
 from lnsim.checkpoint.layer_kinds import (
-    all_mixers,
     bamba_kinds,
     hybrid_pattern,
     is_false,
@@ -208,13 +207,14 @@ HYBRIDS: tuple[Family, ...] = (
         final_layernorm                           final
         """, kinds=zamba_kinds, marks="mamba=mixer mamba_decoder=hybrid"),
         note="The hybrid layers share one block of attention, stored with the first of them."),
+    family("mamba", "mamba mamba2 falcon_mamba", stack("text", MAMBA.replace(" in=mixer", ""), roots=MAMBA_ROOTS),
+        by_name=False),
+    family("mamba-by-name", "", stack("text", MAMBA, roots=MAMBA_ROOTS, marks="mixer.A_log=mixer")),
     family("nemotron_h", "nemotron_h", stack("text", MAMBA + """
         layers.*.norm        pre_attention in=attention
         layers.*.norm        pre_mlp in=mlp|moe
         """, roots=MAMBA_ROOTS, kinds=hybrid_pattern,
         marks="mixer.A_log=mixer mixer.q_proj=attention mixer.up_proj=mlp mixer.gate=moe")),
-    family("mamba", "mamba mamba2 falcon_mamba", stack("text", MAMBA, roots=MAMBA_ROOTS, kinds=all_mixers,
-        marks="mixer.A_log=mixer")),
     # rwkv: transformers' modeling_rwkv.py, whose time mixing the trace takes apart; rwkv-native: the names that repo
     # BlinkDL/RWKV-LM writes, whose `ln0` its convert_rwkv_checkpoint_to_hf.py renames `pre_ln`
     family("rwkv", "rwkv", stack("text", """

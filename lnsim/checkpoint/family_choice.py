@@ -17,7 +17,7 @@ from lnsim.checkpoint.family_table import (
     unknown_family,
     without_table,
 )
-from lnsim.checkpoint.matching import Tower, has_block_names
+from lnsim.checkpoint.matching import Tower, count_block_names
 from lnsim.checkpoint.tower_config import MEDIA_KEYS, TEXT_KEYS, nested_configs, tower_config
 
 __all__ = ["choose"]
@@ -66,16 +66,18 @@ def choose(evidence: Evidence, config: Config | None, model_type: str | None) ->
 
 def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
     """The choice as it is where the file has its names, else with those of the first release or of one tower alone."""
-    if has_block_names(evidence.norms, choice.towers):
-        return choice
+    norms, every = evidence.norms, (*choice.towers, *choice.beside)
+    known = count_block_names(norms, every)
     for family in FAMILIES:
         towers = tuple(towers_of(family, config, evidence)) if choice.model_type in family.native else ()
-        if has_block_names(evidence.norms, towers):
-            note = f"The names are those of the original release: read by the table {family.name!r}."
-            return replace(choice, family=family, towers=towers, notes=(*choice.notes, note))
-    if has_block_names(evidence.norms, choice.beside):
+        towers = tuple(tower for tower in towers if count_block_names(norms, [tower]))
+        if (number := count_block_names(norms, towers)) > known:
+            known, own = number, {tower.stack.tower for tower in towers}
+            beside = tuple(tower for tower in choice.beside if tower.stack.tower not in own)
+            note = f"The names are those of another release of the model: read by the table {family.name!r}."
+            choice = replace(choice, family=family, towers=towers, beside=beside, notes=(note,))
+    if known:
         return choice
-    every = (*choice.towers, *choice.beside)
     alone = {tower.stack.tower: bare for tower in every if (bare := tower_alone(tower, evidence))}
     if len(alone) != 1:
         return choice

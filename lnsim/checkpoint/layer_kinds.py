@@ -8,7 +8,6 @@ from typing import Any
 from lnsim.checkpoint.norm_names import is_number
 
 __all__ = [
-    "all_mixers",
     "bailing_kinds",
     "bamba_kinds",
     "has",
@@ -126,11 +125,6 @@ def zamba_kinds(config: Config) -> tuple[str, ...]:
     return layer_types(config) or _split(config, "hybrid_layer_ids", "hybrid", "mixer")
 
 
-def all_mixers(config: Config) -> tuple[str, ...]:
-    """Models without any attention."""
-    return ("mixer",) * _count(config)
-
-
 def parts_of_layers(paths: Iterable[str]) -> Parts:
     """What each layer holds, by the prefix in front of its number: one pass over all tensor paths."""
     found: dict[str, dict[int, set[str]]] = {}
@@ -146,13 +140,14 @@ def parts_of_layers(paths: Iterable[str]) -> Parts:
 
 def shown_kinds(marks: str, prefixes: Iterable[str], parts: Parts) -> tuple[str, ...]:
     """The kinds that the layers' own tensors show: an empty text for a layer that shows none, or two."""
-    kinds: dict[int, str] = {}
-    meaning = [mark.split("=") for mark in marks.split()]
+    shown: dict[int, set[str]] = {}
     for prefix in prefixes:
         for layer, held in parts.get(prefix, {}).items():
-            shown = {kind for mark, kind in meaning if mark in held}
-            kinds[layer] = shown.pop() if len(shown) == 1 else ""
-    return tuple(kinds.get(layer, "") for layer in range(max(kinds, default=-1) + 1)) if any(kinds.values()) else ()
+            shown.setdefault(layer, set()).update(
+                kind for mark, _, kind in (word.partition("=") for word in marks.split()) if mark in held
+            )
+    kinds = {layer: next(iter(found)) for layer, found in shown.items() if len(found) == 1}
+    return tuple(kinds.get(layer, "") for layer in range(max(kinds, default=-1) + 1))
 
 
 def _last_of_each(config: Config, period: object) -> tuple[str, ...]:

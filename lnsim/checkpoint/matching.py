@@ -11,7 +11,7 @@ from lnsim.checkpoint.families import Pattern, Stack
 from lnsim.checkpoint.norm_names import NormName
 from lnsim.errors import RoleError
 
-__all__ = ["PER_HEAD_ROLES", "UNKNOWN_KIND", "Match", "Tower", "has_block_names", "match_norms"]
+__all__ = ["PER_HEAD_ROLES", "UNKNOWN_KIND", "Match", "Tower", "count_block_names", "match_norms"]
 
 MTP_MARKS = ("enorm", "hnorm", "shared_head.norm")
 MAX_MTP_BLOCKS = 16
@@ -97,14 +97,19 @@ def _lines(stack: Stack) -> Lines:
     return lines
 
 
-def has_block_names(norms: Iterable[NormName], towers: Iterable[Tower]) -> bool:
-    """Whether any of the names is that of a norm in a block of one of the towers."""
+def count_block_names(norms: Iterable[NormName], towers: Iterable[Tower]) -> int:
+    """How many of the names are those of norms in a block of one of the towers."""
     known = [_lines(tower.stack) for tower in towers]
-    return any(line.pattern.in_block for norm in norms for lines in known for line in lines.get(norm.template, ()))
+    found = (any(line.pattern.in_block for lines in known for line in lines.get(n.template, ())) for n in norms)
+    return sum(found)
 
 
-def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) -> list[Match]:
+def match_norms(
+    norms: Sequence[NormName], towers: Sequence[Tower], where: str, *, partial: bool = False
+) -> list[Match]:
     """Match every norm-like name, in order; a two-dimensional tensor that is no per-head norm is dropped.
+
+    A norm outside the blocks stands at their prefix; with ``partial`` also where the tower has no blocks.
 
     Raises:
         RoleError: one tower's blocks appear under two prefixes, or two norms claim one place.
@@ -115,7 +120,7 @@ def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str) 
     roots = _block_roots(first, where)
     matches = []
     for norm, match in zip(norms, first, strict=True):
-        if match.pattern is not None and not match.pattern.in_block:
+        if match.pattern is not None and not match.pattern.in_block and not (partial and id(match.tower) not in roots):
             match = _look_up(norm, index, marked, roots)
         if len(norm.shape) == 1 or match.pattern is not None:
             matches.append(match)

@@ -15,7 +15,6 @@ SUFFIXES = tuple(f"{separator}{kind}" for kind in KINDS for separator in "._")
 MAX_DIGITS = 4  # no model has 10,000 blocks; longer numbers are no layer
 # What training code puts around a model or a module, and who does.
 OUTER = {
-    ("_orig_mod",): "torch.compile",
     ("module",): "DataParallel",
     ("_forward_module",): "Fabric",
     ("base_model", "model"): "PEFT",
@@ -80,7 +79,10 @@ def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
 
 def adapter_kind(names: Iterable[str]) -> str | None:
     """What kind of adapter the tensor names show, None where they show none."""
-    for name in names:
+    every = "\n".join(names)
+    if not any(start in every for start in ADAPTERS):
+        return None
+    for name in every.split("\n"):
         for part in name.split(".")[-3:]:
             for start, kind in ADAPTERS.items():
                 if part.startswith(start):
@@ -148,10 +150,12 @@ def norm_names(shapes: Mapping[str, tuple[int, ...]], leaves: Iterable[str]) -> 
     """
     known: dict[str, bool] = dict.fromkeys(leaves, True)
     found = []
+    every = "\n".join(shapes)  # looked through as one text: few checkpoints have a wrapper, and some 100,000 names
+    wrapped = any(mark in every for mark in MARKS)
     for name, shape in shapes.items():
         if not 1 <= len(shape) <= 2 or not name.endswith(SUFFIXES):
             continue
-        component = _component(unwrap(name)[0])
+        component = _component(unwrap(name)[0] if wrapped else name)
         if component not in known:
             known[component] = looks_like_norm(component)
         if known[component]:

@@ -145,6 +145,7 @@ def map_roles(
         )
     base = base_model or (config or {}).get("base_model_name_or_path")
     norms = norm_names(shapes, LEAVES)
+    _check_wrappers(norms, where)
     try:
         choice = choose(_evidence(norms, shapes, config, where), config, model_type)
     except RoleError as error:
@@ -156,7 +157,9 @@ def map_roles(
     _check_layout(choice, matches, where)
     main = _main_tower(choice, matches)
     adapter = adapter_kind(shapes) if main is None or _gaps(choice, matches) else None
-    main = main or (_main_tower(choice, matches, lowest=-1) if adapter else None)
+    if adapter and main is None:
+        matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=True)
+        main = _main_tower(choice, matches, lowest=-1)
     if main is None:
         raise _adapter_error(adapter, norms, base, where) if adapter else _no_block_norms(choice, matches, where)
     found = _role_map(choice, matches, main)
@@ -186,7 +189,7 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str) -> RoleMap:
         family=choice.family.name,
         model_type=choice.model_type,
         main_tower=main,
-        norm_type=next(tower.stack.norm_type for tower in towers if tower.stack.tower == main),
+        norm_type=next(t.stack.norm_type for t in (*towers, *choice.beside) if t.stack.tower == main),
         tensors=tuple(_tensor(match, main, biased) for match in matches),
         n_layers=MappingProxyType(block_counts(towers, matches)),
         missing_layers=MappingProxyType(gaps),
@@ -242,6 +245,23 @@ def _check_kinds(matches: Iterable[Match], where: str) -> None:
             f"of its layer; expected the config (such as its 'layer_types') or the layer's other tensors to tell it, "
             f"found neither for layers {layers}. Put the model's config.json beside the file."
         )
+
+
+def _check_wrappers(norms: Iterable[NormName], where: str) -> None:
+    """Refuse two norms that would be one without what wraps them, as a trained one beside its original.
+
+    Raises:
+        RoleError: there are two such; the message names both.
+    """
+    paths: dict[tuple[object, ...], NormName] = {}
+    for norm in norms:
+        first = paths.setdefault((norm.template, norm.numbers, norm.kind), norm)
+        if first is not norm and (first.wrappers or norm.wrappers):
+            raise RoleError(
+                f"While giving roles to the norms of {where}: expected one norm a place, found {first.name!r:.160} and "
+                f"{norm.name!r:.160}, which differ only in what wraps them. Save the model unwrapped (or merged), so "
+                f"that one is left."
+            )
 
 
 def _check_sizes(matches: Iterable[Match], where: str) -> None:
