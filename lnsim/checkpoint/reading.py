@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,7 +122,8 @@ class Reading:
             for origin in (self.sources[key],)
         ]
         extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
-        extra |= {_ROLES_KEY: json.dumps(list(self.selection.tensors))}
+        looked_for = dict.fromkeys((*self.selection.tensors, *self.selection.missing_layers))
+        extra |= {_ROLES_KEY: json.dumps(list(looked_for))}
         if asked is not None and opened.commit is not None and not _is_extract(opened):
             extra |= {ASKED_KEY: asked}
         provenance = Provenance(
@@ -238,4 +240,6 @@ def _without_unread(selection: Selection, opened: Checkpoint) -> Selection:
 def _hidden_size(roles: Mapping[str, RoleVectors]) -> int:
     """Width of the residual stream, as the block norms of the main tower show it."""
     order = [role for role in ROLES if role in roles] or list(roles)
-    return roles[order[0]].hidden_size
+    stream = [role for role in order if role not in ("q_norm", "k_norm", "other")] or order
+    widths = Counter(roles[role].hidden_size for role in stream for _ in roles[role].layers)
+    return widths.most_common(1)[0][0]  # Zamba's shared attention reads the stream twice over
