@@ -776,8 +776,14 @@ def test_the_two_blocks_of_a_longcat_layer_have_numbers_of_their_own() -> None:
 
 
 def test_a_minimax_whose_residual_stream_is_not_normed_is_an_error() -> None:
-    with pytest.raises(RoleError, match="others than those that were traced"):
+    with pytest.raises(RoleError, match="'postnorm' is true, and only such blocks were traced"):
         map_roles(checkpoint(LLAMA)[0], {"model_type": "minimax", "postnorm": False}, where=WHERE)
+    with pytest.raises(RoleError, match="'postnorm' is true, and only such blocks were traced"):
+        map_roles(checkpoint(LLAMA)[0], {"model_type": "minimax_m1"}, where=WHERE)
+    told = {"model_type": "minimax_m1", "num_hidden_layers": 3, "postnorm": True}
+    roles = map_roles(checkpoint(LLAMA)[0], told, where=WHERE)
+    assert {t.role for t in roles.tensors if "post_attention" in t.name} == {"post_attention"}
+    assert {t.role for t in roles.tensors if "input" in t.name} == {"other"}
 
 
 # Wrappers
@@ -1200,6 +1206,8 @@ def test_layers_that_share_the_keys_of_another_lack_no_key_norm() -> None:
         ("qwen3_next", "mtp.pre_fc_norm_embedding.weight", 1.0),
         ("qwen3_5_text", "mtp.pre_fc_norm_hidden.weight", 1.0),
         ("qwen3_next", "model.layers.0.linear_attn.norm.weight", 0.0),
+        ("minimax_m3_vl_text", "model.layers.0.self_attn.indexer.q_norm.weight", 1.0),
+        ("minimax_m3_vl_text", "model.layers.0.self_attn.index_k_norm.weight", 1.0),
         ("vaultgemma", "model.layers.0.pre_feedforward_layernorm.weight", 1.0),
         ("gemma4_text", "model.layers.0.self_attn.q_norm.weight", 0.0),
     ],

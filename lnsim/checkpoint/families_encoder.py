@@ -23,7 +23,7 @@ BERT_ROOTS = (
 BERT_BLOCK = """
     embeddings.LayerNorm                             embedding
     encoder.layer.*.attention.output.LayerNorm       post_attention
-    encoder.layer.*.crossattention.output.LayerNorm  post_cross_attention optional
+    encoder.layer.*.crossattention.output.LayerNorm  post_cross_attention if=add_cross_attention
     encoder.layer.*.output.LayerNorm                 post_mlp
     """
 
@@ -62,7 +62,7 @@ ENCODER_ONLY: tuple[Family, ...] = (
         encoder.layer.*.output.LayerNorm     post_mlp
         """, roots=("", "mpnet."), **LAYER_NORM)),
     family("esm", "esm", stack("encoder", """
-        embeddings.layer_norm                embedding optional
+        embeddings.layer_norm                embedding if=emb_layer_norm_before
         encoder.layer.*.attention.LayerNorm  pre_attention
         encoder.layer.*.LayerNorm            pre_mlp
         encoder.emb_layer_norm_after         final

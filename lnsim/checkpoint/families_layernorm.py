@@ -26,7 +26,7 @@ SHARED_NORM = """
 GPT2_BLOCK = """
     h.*.ln_1           pre_attention
     h.*.ln_2           pre_mlp
-    h.*.ln_cross_attn  pre_cross_attention optional
+    h.*.ln_cross_attn  pre_cross_attention if=add_cross_attention
     ln_f               final
     """
 MAMBA_PRE_NORM = """
@@ -127,7 +127,7 @@ LAYER_NORMS: tuple[Family, ...] = (
         """, roots=OPT_ROOTS, **LAYER_NORM), by_name=False),
     family("biogpt", "biogpt xglm", stack("text", """
         layers.*.self_attn_layer_norm     pre_attention
-        layers.*.encoder_attn_layer_norm  pre_cross_attention optional
+        layers.*.encoder_attn_layer_norm  pre_cross_attention if=add_cross_attention
         layers.*.final_layer_norm         pre_mlp
         layer_norm                        final
         """, roots=("biogpt.", "model.", ""), **LAYER_NORM)),

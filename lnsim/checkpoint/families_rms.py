@@ -168,10 +168,12 @@ LLAMA_LIKE: tuple[Family, ...] = (
         layers.*.attn.k_norm  k_norm if=normalize_qk_projections
         norm                  final
         """, roots=("transformer.",), counts=("num_transformer_layers",))),
-    # the trace, and vllm's minimax_text_01.py, where `postnorm` says that the residual is taken after the norm
-    family("minimax-prenorm", "minimax minimax_text_01", when=lambda c: is_false(c, "postnorm"),
-        note="With 'postnorm' false its blocks are others than those that were traced"),
-    family("minimax", "minimax minimax_text_01", stack("text", """
+    # the trace of minimax; the others by vllm's minimax_text_01.py, where `postnorm` says that the residual is taken
+    # after the norm, as it always is in transformers
+    family("minimax-prenorm", "minimax minimax_text_01 minimax_m1",
+        when=lambda c: is_false(c, "postnorm") or (c.get("model_type") != "minimax" and not has(c, "postnorm")),
+        note="Its config does not say that 'postnorm' is true, and only such blocks were traced"),
+    family("minimax", "minimax minimax_text_01 minimax_m1", stack("text", """
         layers.*.input_layernorm           other
         layers.*.post_attention_layernorm  post_attention
         layers.*.self_attn.norm            other
@@ -225,7 +227,12 @@ NATIVE: tuple[Family, ...] = (
 # Gamma stored minus one, and blocks with norms on the sublayers' outputs.
 SANDWICHES: tuple[Family, ...] = (
     family("gemma", "gemma", stack("text", PRE_NORM, offset=1.0)),
-    family("minimax_m3", "minimax_m3_vl_text", stack("text", PRE_NORM + QK_NORM, offset=1.0)),
+    family("minimax_m3", "minimax_m3_vl_text", stack("text", PRE_NORM + QK_NORM + """
+        layers.*.self_attn.index_q_norm     other
+        layers.*.self_attn.index_k_norm     other
+        layers.*.self_attn.indexer.q_norm   other
+        layers.*.self_attn.indexer.k_norm   other
+        """, offset=1.0)),
     family("gemma2", "gemma2", stack("text", SANDWICH, offset=1.0)),
     family("gemma3", "gemma3 gemma3_text", stack("text", SANDWICH + QK_NORM + """
         /multi_modal_projector.mm_soft_emb_norm        other
@@ -282,8 +289,8 @@ SANDWICHES: tuple[Family, ...] = (
         layers.*.post_ffn_norm               post_mlp
         """)),
     family("hyperclovax", "hyperclovax", stack("text", PRE_NORM + """
-        layers.*.post_norm1                 post_attention optional
-        layers.*.post_norm2                 post_mlp optional
+        layers.*.post_norm1                 post_attention if=use_post_norm
+        layers.*.post_norm2                 post_mlp if=use_post_norm
         """)),
     family("afmoe", "afmoe", stack("text", """
         layers.*.input_layernorm            pre_attention

@@ -138,11 +138,7 @@ def map_roles(
     Raises:
         RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
     """
-    if config is not None and not isinstance(config, Mapping):
-        raise RoleError(
-            f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. "
-            f"Check the repo's config.json."
-        )
+    _check_config(config, where)
     base = base_model or (config or {}).get("base_model_name_or_path")
     norms = norm_names(shapes, LEAVES)
     _check_wrappers(norms, where)
@@ -163,8 +159,19 @@ def map_roles(
     if main is None:
         raise _adapter_error(adapter, norms, base, where) if adapter else _no_block_norms(choice, matches, where)
     found = _role_map(choice, matches, main)
-    if not adapter:
-        return found
+    return _without_gaps(found, adapter, base) if adapter else found
+
+
+def _check_config(config: object, where: str) -> None:
+    if config is not None and not isinstance(config, Mapping):
+        raise RoleError(
+            f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. "
+            f"Check the repo's config.json."
+        )
+
+
+def _without_gaps(found: RoleMap, adapter: str, base: object) -> RoleMap:
+    """What an adapter lacks is no gap: its base model has it."""
     note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
     return replace(found, missing_layers=MappingProxyType({}), notes=(*found.notes, note))
 
