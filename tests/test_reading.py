@@ -11,6 +11,8 @@ import pytest
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 
 import lnsim
+from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.checkpoint.inspection import inspect
 from lnsim.errors import RoleError
 
 GLM = LLAMA_CONFIG | {"model_type": "glm4_moe", "architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 1}
@@ -55,6 +57,50 @@ def test_a_missing_layer_is_a_named_gap_and_never_a_shift(tmp_path: Path) -> Non
     assert found["pre_attention"].scale[found["pre_attention"].row(2)].tolist() == expected.tolist()
     with pytest.raises(RoleError, match="Looking up layer 1 of role 'pre_attention': it is not among the 3 layers"):
         found["pre_attention"].row(1)
+
+
+def test_query_norms_that_every_layer_lost_are_named_in_the_vectors_the_extract_and_the_inspection(
+    tmp_path: Path,
+) -> None:
+    path = folder(tmp_path, llama_tensors(), LLAMA_CONFIG | {"model_type": "qwen3"})
+    lost = {"q_norm": (0, 1, 2), "k_norm": (0, 1, 2)}
+    assert dict(lnsim.extract(path).missing_layers) == lost
+    assert dict(inspect(path).missing_layers) == lost
+    kept = extract_and_keep(path, out=tmp_path / "out")
+    assert dict(lnsim.load(str(kept.path)).missing_layers) == lost
+
+
+def test_an_extract_of_a_hybrid_whose_config_is_silent_is_read_like_the_checkpoint(tmp_path: Path) -> None:
+    tensors = {name.replace("post_attention", "pre_ff"): array for name, array in llama_tensors().items()}
+    tensors["model.final_layernorm.weight"] = tensors.pop("model.norm.weight")
+    for layer in (0, 2):
+        stem = f"model.layers.{layer}"
+        tensors[f"{stem}.mamba.in_proj.weight"] = tensors.pop(f"{stem}.self_attn.q_proj.weight")
+    kept = extract_and_keep(folder(tmp_path, tensors, LLAMA_CONFIG | {"model_type": "bamba"}), out=tmp_path / "out")
+    again = lnsim.load(str(kept.path))
+    assert {role: again[role].layers.tolist() for role in again.roles} == {
+        "pre_attention": [1],
+        "pre_mlp": [0, 1, 2],
+        "pre_mixer": [0, 2],
+        "final": [-1],
+    }
+    assert again.missing_layers == kept.missing_layers == {}
+
+
+def test_the_hidden_size_is_the_streams_where_a_shared_attention_reads_it_twice(tmp_path: Path) -> None:
+    shapes = {f"model.layers.{layer}.input_layernorm": 16 for layer in range(2)}
+    shapes |= {"model.layers.2.mamba_decoder.input_layernorm": 16, "model.final_layernorm": 16}
+    shapes |= {"model.layers.2.shared_transformer.input_layernorm": 32}
+    tensors = {f"{name}.weight": np.ones(width, ml_dtypes.bfloat16) for name, width in shapes.items()}
+    config = {"model_type": "zamba2", "num_hidden_layers": 3, "layers_block_type": ["mamba", "mamba", "hybrid"]}
+    found = lnsim.extract(folder(tmp_path, tensors, config))
+    assert {role: found[role].layers.tolist() for role in found.roles} == {
+        "pre_attention": [2],
+        "pre_mixer": [0, 1, 2],
+        "final": [-1],
+    }
+    assert found.hidden_size == 16
+    assert found.missing_layers == {}
 
 
 def test_an_mtp_block_is_its_own_tower_with_its_stored_number(tmp_path: Path) -> None:

@@ -40,8 +40,6 @@ UNKNOWN = {
     "inkling_text",
     "kosmos-2.5",
     "lfm3",
-    "longcat_flash",
-    "minimax",
     "mobilebert",
     "moshi",
     "mra",
@@ -49,14 +47,12 @@ UNKNOWN = {
     "olmo",
     "perceiver",
     "resnet",
-    "rwkv",
     "seamless_m4t",
     "segformer",
     "trocr",
     "vilt",
     "wav2vec2-conformer",
     "yoso",
-    "zamba",
     "zaya",
 }
 KNOWN = sorted(set(TRACED) - UNKNOWN)
@@ -77,6 +73,16 @@ BY_SOURCE = {
     ("gemma3n_text", "model.layers.*.input_layernorm.weight"): "pre_attention",  # LAuReL adds the normed input back
     ("sew", "layer_norm.weight"): "other",  # on the convolution features
     ("sew", "layer_norm.bias"): "other",
+    # RWKV's gates lead the trace past its time mixing: modeling_rwkv.py, RwkvBlock
+    ("rwkv", "rwkv.blocks.*.pre_ln"): "embedding",
+    ("rwkv", "rwkv.blocks.*.ln1"): "pre_mixer",
+    ("rwkv", "rwkv.blocks.*.ln2"): "pre_mlp",
+    # the experts beside the first MLP of a layer join the stream behind the second: modeling_longcat_flash.py
+    ("longcat_flash", "model.layers.*.post_attention_layernorm.0"): "pre_mlp",
+}
+CROSS = {
+    # the trace was given image states that no norm made: MllamaCrossAttentionDecoderLayer
+    ("mllama", "language_model.model.layers.*.input_layernorm"): "pre_cross_attention",
 }
 # Their encoder, or their cross-attention layers, did not run.
 MANY_TOWERS = {"mllama", "pegasus_x"}
@@ -116,9 +122,14 @@ def every_known(check: Callable[[str], None]) -> Callable[[], None]:
     return test
 
 
-def is_stated_other(path: str, traced_role: str) -> bool:
-    mixer = ":" in traced_role and "DeltaNet" not in traced_role and "Attention" not in traced_role.split(":")[1]
-    return mixer or any(path.rpartition(".")[0].endswith(ending) for ending in STATED_OTHER)
+def true_role(name: str, row: list[Any], tensor: str) -> str:
+    """The role of a traced row: in front of a token mixer that is no attention it is ``pre_mixer``."""
+    path, role = row[0].rpartition(".")[0], row[3]
+    if any(path.endswith(ending) for ending in STATED_OTHER):
+        return "other"
+    crossed = name == "mllama" and int(tensor.split(".")[3]) in (1, 3) if (name, path) in CROSS else False
+    role = CROSS[name, path] if crossed else BY_SOURCE.get((name, path), BY_SOURCE.get((name, row[0]), role))
+    return "pre_mixer" if role.startswith("pre_attention:") else str(role).split(":")[0]
 
 
 def by_name(roles: RoleMap) -> dict[str, NormTensor]:
@@ -133,12 +144,10 @@ def test_every_traced_norm_gets_its_traced_role(name: str) -> None:
     traced = TRACED[name]
     found = by_name(roles_of(name))
     for row in traced["norms"]:
-        role = row[3].split(":")[0]
         for tensor in names_of(row):
-            if is_stated_other(row[0], row[3]):
-                role = "other"
+            role = true_role(name, row, tensor)
             if role != "unused":
-                assert found[tensor].role == BY_SOURCE.get((name, row[0]), role), tensor
+                assert found[tensor].role == role, tensor
 
 
 @every_known
@@ -182,11 +191,13 @@ def test_a_family_read_as_another_never_gets_a_wrong_role_without_its_config(nam
         found = by_name(map_roles(shapes_of(traced), None, where=WHERE))
     except RoleError:
         return
+    towers = {tensor.name: tensor.tower for tensor in roles_of(name).tensors}
     for row in traced["norms"]:
         for tensor in names_of(row):
-            role = row[3].split(":")[0]
+            role = true_role(name, row, tensor)
             if role != "unused":
-                assert found[tensor].role in (BY_SOURCE.get((name, row[0]), role), "other"), tensor
+                assert found[tensor].role in (role, "other"), tensor
+                assert found[tensor].role == "other" or found[tensor].tower == towers[tensor], tensor
 
 
 # Real names of families whose code lives in their repos
@@ -606,16 +617,17 @@ def test_a_mimo_saved_without_its_mtp_blocks_has_no_gap_where_the_config_promise
     [
         ({"model_type": "lfm2", "layer_types": ["conv", "full_attention", "conv"]}, [1]),
         ({"model_type": "lfm2", "full_attn_idxs": [0, 2]}, [0, 2]),
-        ({"model_type": "lfm2", "layer_types": "conv"}, []),
     ],
 )
-def test_a_norm_in_front_of_a_convolution_is_other_and_its_layer_a_gap(
+def test_a_norm_in_front_of_a_convolution_is_pre_mixer_and_no_gap_of_attention(
     config: dict[str, Any], attention: list[int]
 ) -> None:
     shapes = checkpoint("model.layers.*.operator_norm x\nmodel.layers.*.ffn_norm y\nmodel.embedding_norm z")[0]
     roles = map_roles(shapes, config | {"num_hidden_layers": 3}, where=WHERE)
+    mixer = [layer for layer in range(3) if layer not in attention]
     assert [t.layer for t in roles.tensors if t.role == "pre_attention"] == attention
-    assert roles.missing_layers["pre_attention"] == tuple(layer for layer in range(3) if layer not in attention)
+    assert [t.layer for t in roles.tensors if t.role == "pre_mixer"] == mixer
+    assert roles.missing_layers == {"q_norm": tuple(attention), "k_norm": tuple(attention)}
     assert by_name(roles)["model.embedding_norm.weight"].role == "final"
 
 
@@ -623,7 +635,8 @@ def test_the_letters_of_nemotron_h_say_what_each_norm_feeds() -> None:
     shapes = checkpoint("backbone.layers.*.norm x\nbackbone.norm_f final", layers=5)[0]
     config = {"model_type": "nemotron_h", "num_hidden_layers": 5, "hybrid_override_pattern": "M-*E?"}
     roles = map_roles(shapes, config, where=WHERE)
-    assert [t.role for t in roles.tensors] == ["other", "pre_mlp", "pre_attention", "pre_mlp", "other", "final"]
+    assert [t.role for t in roles.tensors] == ["pre_mixer", "pre_mlp", "pre_attention", "pre_mlp", "other", "final"]
+    assert roles.missing_layers == {}
 
 
 def test_the_cross_attention_layers_of_mllama_are_not_self_attention() -> None:
@@ -632,6 +645,402 @@ def test_the_cross_attention_layers_of_mllama_are_not_self_attention() -> None:
     found = by_name(roles)
     assert found["model.layers.0.input_layernorm.weight"].role == "pre_attention"
     assert found["model.layers.1.input_layernorm.weight"].role == "pre_cross_attention"
+
+
+def with_parts(name: str, *parts: str) -> Shapes:
+    """A traced model with one more tensor a layer, in turn of each of ``parts``: what shows the layer's kind."""
+    layers = range(4)
+    return shapes_of(TRACED[name]) | {parts[layer % len(parts)].format(layer): (8, 8) for layer in layers}
+
+
+HYBRIDS = {
+    "qwen3_next": ("model.layers.{}.linear_attn.in_proj_qkvz.weight", "model.layers.{}.self_attn.q_proj.weight"),
+    "olmo_hybrid": ("model.layers.{}.linear_attn.A_log", "model.layers.{}.self_attn.q_proj.weight"),
+    "lfm2": ("model.layers.{}.conv.in_proj.weight", "model.layers.{}.self_attn.q_proj.weight"),
+    "lfm2_moe": ("model.layers.{}.conv.in_proj.weight", "model.layers.{}.self_attn.q_proj.weight"),
+    "bamba": ("model.layers.{}.mamba.in_proj.weight", "model.layers.{}.self_attn.q_proj.weight"),
+    "jamba": ("model.layers.{}.mamba.A_log", "model.layers.{}.self_attn.q_proj.weight"),
+    "granitemoehybrid": ("model.layers.{}.mamba.in_proj.weight", "model.layers.{}.self_attn.q_proj.weight"),
+    "kimi_linear": ("model.layers.{}.self_attn.A_log", "model.layers.{}.self_attn.kv_a_proj_with_mqa.weight"),
+    "bailing_hybrid": ("model.layers.{}.attention.A_log", "model.layers.{}.attention.kv_a_proj_with_mqa.weight"),
+    "zamba2": ("model.layers.{}.mamba.in_proj.weight", "model.layers.{}.mamba_decoder.mamba.in_proj.weight"),
+    "mllama": (
+        "language_model.model.layers.{}.self_attn.q_proj.weight",
+        "language_model.model.layers.{}.cross_attn.q_proj.weight",
+    ),
+}
+# A hybrid's file alone: its names are no other family's.
+ALONE = sorted(set(HYBRIDS) - {"olmo_hybrid", "mllama"})
+
+
+def without_kinds(name: str) -> dict[str, Any]:
+    """The config without what tells the layers' kinds, nor the number that a class default would go by."""
+    config = dict(TRACED[name]["config"])
+    config = dict(config.get("text_config", config))
+    return {"model_type": config["model_type"]}
+
+
+@pytest.mark.parametrize("name", sorted(HYBRIDS))
+def test_what_a_layer_holds_tells_its_kind_where_the_config_does_not(name: str) -> None:
+    shapes = with_parts(name, *HYBRIDS[name])
+    roles = map_roles(shapes, without_kinds(name), where=WHERE)
+    truth = by_name(roles_of(name))
+    assert {t.name: t.role for t in roles.tensors if t.tower == "text"} == {
+        t.name: truth[t.name].role for t in roles.tensors if t.tower == "text"
+    }
+    assert any("taken from the other tensors" in note for note in roles.notes)
+    alone = {tensor.name: shapes[tensor.name] for tensor in roles.tensors}  # as an extract keeps them
+    assert map_roles(alone, without_kinds(name) | dict(roles.shown), where=WHERE).tensors == roles.tensors
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_hybrid_without_a_config_is_read_by_what_its_layers_hold(name: str) -> None:
+    shapes = with_parts(name, *HYBRIDS[name])
+    roles = map_roles(shapes, None, where=WHERE)
+    assert [(t.name, t.role, t.layer) for t in roles.tensors] == [
+        (t.name, t.role, t.layer) for t in roles_of(name).tensors
+    ]
+    alone = {tensor.name: shapes[tensor.name] for tensor in roles.tensors}
+    assert map_roles(alone, {"model_type": ""} | dict(roles.shown), where=WHERE).tensors == roles.tensors
+
+
+@pytest.mark.parametrize("name", ["lfm2", "bamba", "jamba", "granitemoehybrid", "nemotron_h", "recurrent_gemma"])
+def test_a_hybrid_whose_layers_nothing_tells_apart_is_an_error_and_no_guess(name: str) -> None:
+    with pytest.raises(RoleError, match=r"depends on the kind of its layer; .* found neither for layers [01], [123]"):
+        map_roles(shapes_of(TRACED[name]), without_kinds(name), where=WHERE)
+    with pytest.raises(RoleError, match="there is no config"):
+        map_roles(shapes_of(TRACED[name]), None, where=WHERE)
+
+
+def test_one_layer_that_shows_two_kinds_is_an_error() -> None:
+    shapes = with_parts("bamba", *HYBRIDS["bamba"]) | {"model.layers.2.self_attn.q_proj.weight": (8, 8)}
+    with pytest.raises(RoleError, match="found neither for layers 2"):
+        map_roles(shapes, without_kinds("bamba"), where=WHERE)
+
+
+def test_a_mixer_layer_that_lacks_its_norm_is_a_gap_of_pre_mixer_alone() -> None:
+    shapes = shapes_of(TRACED["bamba"])
+    del shapes["model.layers.2.input_layernorm.weight"], shapes["model.layers.3.input_layernorm.weight"]
+    roles = map_roles(shapes, TRACED["bamba"]["config"], where=WHERE)
+    assert roles.missing_layers == {"pre_mixer": (2,), "pre_attention": (3,)}
+
+
+@pytest.mark.parametrize("model_type", ["mamba", "mamba2", "falcon_mamba"])
+@pytest.mark.parametrize("root", ["backbone.", "model.backbone.", "model."])
+def test_a_mamba_has_a_norm_in_front_of_each_mixer(model_type: str, root: str) -> None:
+    shapes = checkpoint(f"{root}layers.*.norm x\n{root}layers.*.mixer.norm y\n{root}norm_f z")[0]
+    roles = map_roles(shapes, {"model_type": model_type, "num_hidden_layers": 3}, where=WHERE)
+    assert [(t.role, t.layer) for t in roles.tensors if t.role != "other"] == [
+        ("pre_mixer", 0), ("pre_mixer", 1), ("pre_mixer", 2), ("final", -1),
+    ]  # fmt: skip
+    assert roles.missing_layers == {}
+
+
+def test_a_bare_mamba_is_known_by_its_mixers_and_a_bare_nemotron_h_by_all_of_its_kinds() -> None:
+    shapes = checkpoint("backbone.layers.*.norm x\nbackbone.norm_f z")[0]
+    mixers = {f"backbone.layers.{layer}.mixer.A_log": (8,) for layer in range(3)}
+    assert [t.role for t in map_roles(shapes | mixers, None, where=WHERE).tensors] == ["pre_mixer"] * 3 + ["final"]
+    mixed = mixers | {"backbone.layers.1.mixer.q_proj.weight": (8, 8)}
+    del mixed["backbone.layers.1.mixer.A_log"]
+    roles = map_roles(shapes | mixed, None, where=WHERE)
+    assert [t.role for t in roles.tensors] == ["pre_mixer", "pre_attention", "pre_mixer", "final"]
+
+
+def test_the_names_of_rwkvs_first_release_are_those_that_were_renamed() -> None:
+    table = (
+        "blocks.*.ln1 pre_mixer\nblocks.*.ln2 pre_mlp\nblocks.*.att.ln_x other\nln_out final\nblocks.0.ln0 embedding"
+    )
+    shapes, expected = checkpoint(table, bias=True)
+    for config in (None, {"model_type": "rwkv", "num_hidden_layers": 3}):
+        roles = map_roles(shapes, config, where=WHERE)
+        assert {t.name: t.role for t in roles.tensors} == expected
+        assert roles.missing_layers == {}
+
+
+def test_qwen3_next_has_attention_in_every_fourth_layer_unless_the_config_says_otherwise() -> None:
+    shapes, config = checkpoint(LLAMA, layers=8)[0], {"model_type": "qwen3_next", "num_hidden_layers": 8}
+    for more, attention in (({}, (3, 7)), ({"full_attention_interval": 2}, (1, 3, 5, 7))):
+        roles = map_roles(shapes, config | more, where=WHERE)
+        assert tuple(t.layer for t in roles.tensors if t.role == "pre_attention") == attention
+        assert len([t for t in roles.tensors if t.role == "pre_mixer"]) == 8 - len(attention)
+        assert roles.missing_layers == {"q_norm": attention, "k_norm": attention}
+
+
+def test_the_two_blocks_of_a_longcat_layer_have_numbers_of_their_own() -> None:
+    roles = roles_of("longcat_flash")
+    assert roles.n_layers == {"text": 8}
+    assert by_name(roles)["model.layers.1.post_attention_layernorm.1.weight"].layer == 3
+    shapes = shapes_of(TRACED["longcat_flash"])
+    del shapes["model.layers.2.input_layernorm.1.weight"]
+    assert map_roles(shapes, TRACED["longcat_flash"]["config"], where=WHERE).missing_layers == {"pre_attention": (5,)}
+
+
+def test_a_minimax_whose_residual_stream_is_not_normed_is_an_error() -> None:
+    with pytest.raises(RoleError, match="'postnorm' is true, and only such blocks were traced"):
+        map_roles(checkpoint(LLAMA)[0], {"model_type": "minimax", "postnorm": False}, where=WHERE)
+    with pytest.raises(RoleError, match="'postnorm' is true, and only such blocks were traced"):
+        map_roles(checkpoint(LLAMA)[0], {"model_type": "minimax_m1"}, where=WHERE)
+    told = {"model_type": "minimax_m1", "num_hidden_layers": 3, "postnorm": True}
+    roles = map_roles(checkpoint(LLAMA)[0], told, where=WHERE)
+    assert {t.role for t in roles.tensors if "post_attention" in t.name} == {"post_attention"}
+    assert {t.role for t in roles.tensors if "input" in t.name} == {"other"}
+
+
+# Wrappers
+
+WRAPPERS = {
+    "_orig_mod.": "torch.compile",
+    "module.": "DataParallel",
+    "base_model.model.": "PEFT",
+    "module._orig_mod.": "torch.compile",
+    "_orig_mod.module.": "DataParallel",
+    "module.module.": "DataParallel",
+    "_fsdp_wrapped_module.": "FSDP",
+    "_forward_module.module.": "Fabric",
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("config", [None, {"model_type": "llama", "num_hidden_layers": 3}])
+def test_a_wrappers_prefix_is_left_out_and_told_and_the_names_stay(wrapper: str, config: dict[str, Any] | None) -> None:
+    shapes, expected = checkpoint(LLAMA)
+    roles = map_roles({wrapper + name: shape for name, shape in shapes.items()}, config, where=WHERE)
+    assert {t.name: t.role for t in roles.tensors} == {wrapper + name: role for name, role in expected.items()}
+    assert [t.layer for t in roles.tensors if t.role == "pre_mlp"] == [0, 1, 2]
+    assert len([note for note in roles.notes if "Left out of the names" in note and WRAPPERS[wrapper] in note]) == 1
+    assert roles.missing_layers == {}
+
+
+def test_a_sentence_transformer_saved_whole_is_the_encoder_that_it_holds() -> None:
+    shapes, expected = checkpoint(BERT, bias=True)
+    wrapped = {f"0.auto_model.{name}": shape for name, shape in shapes.items()} | {"2.linear.weight": (8, 8)}
+    roles = map_roles(wrapped, {"model_type": "bert", "num_hidden_layers": 3}, where=WHERE)
+    assert [t.role for t in roles.tensors] == list(expected.values())
+    assert {t.layer for t in roles.tensors if t.role == "post_mlp"} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("inside", "wrapped"),
+    [
+        ("model.layers.", "model._orig_mod.layers."),
+        ("model.layers.1.", "model.layers.1._checkpoint_wrapped_module."),
+        ("model.layers.1.", "_fsdp_wrapped_module.model.layers.1._fsdp_wrapped_module."),
+        ("layernorm.weight", "layernorm.base_layer.weight"),
+        ("layernorm.weight", "layernorm.modules_to_save.default.weight"),
+        ("layernorm.weight", "layernorm.modules_to_save.weight"),
+        ("layernorm.weight", "layernorm.ln_tuning_layers.default.weight"),
+        ("norm.weight", "norm.original_module.weight"),
+    ],
+)
+def test_a_wrapper_inside_the_model_is_left_out_too(inside: str, wrapped: str) -> None:
+    shapes, expected = checkpoint(LLAMA)
+    names = {name: name.replace(inside, wrapped) for name in shapes}
+    renamed = {names[name]: shape for name, shape in shapes.items()}
+    roles = map_roles(renamed, {"model_type": "llama", "num_hidden_layers": 3}, where=WHERE)
+    assert {t.name: t.role for t in roles.tensors} == {names[name]: role for name, role in expected.items()}
+    assert any("Left out of the names" in note for note in roles.notes)
+    assert roles.missing_layers == {}
+
+
+@pytest.mark.parametrize("config", [None, {"model_type": "llama", "num_hidden_layers": 3}])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("model.norm.original_module.weight", "model.norm.modules_to_save.default.weight"),
+        ("model.norm.modules_to_save.default.weight", "model.norm.modules_to_save.other.weight"),
+        ("module.model.norm.weight", "model.norm.weight"),
+        ("_orig_mod.model.score.norm.weight", "model.score.norm.weight"),
+    ],
+)
+def test_two_norms_that_only_a_wrapper_tells_apart_are_refused_by_both_names(
+    first: str, second: str, config: dict[str, Any] | None
+) -> None:
+    shapes = {name: shape for name, shape in checkpoint(LLAMA)[0].items() if name != "model.norm.weight"}
+    with pytest.raises(RoleError) as caught:
+        map_roles(shapes | {first: (8,), second: (8,)}, config, where=WHERE)
+    assert first in str(caught.value)
+    assert second in str(caught.value)
+
+
+# Names of first releases
+
+CONSOLIDATED = "layers.*.attention_norm pre_attention\nlayers.*.ffn_norm pre_mlp\nnorm final"
+PIXTRAL = (
+    CONSOLIDATED
+    + """
+    vision_encoder.transformer.layers.*.attention_norm  vision/pre_attention
+    vision_encoder.transformer.layers.*.ffn_norm        vision/pre_mlp
+    vision_encoder.ln_pre                               vision/embedding
+    pre_mm_projector_norm                               other
+    """
+)
+LATENT = "\nlayers.*.attention.q_a_norm other\nlayers.*.attention.kv_a_norm other"
+GPT_OSS = "block.*.attn.norm pre_attention\nblock.*.mlp.norm pre_mlp\nnorm final"
+DEEPSEEK = """
+    layers.*.attn_norm     pre_attention
+    layers.*.ffn_norm      pre_mlp
+    layers.*.attn.q_norm   other
+    layers.*.attn.kv_norm  other
+    norm                   final
+    """
+WHISPER = """
+    decoder.blocks.*.attn_ln        pre_attention
+    decoder.blocks.*.cross_attn_ln  pre_cross_attention
+    decoder.blocks.*.mlp_ln         pre_mlp
+    decoder.ln                      final
+    encoder.blocks.*.attn_ln        encoder/pre_attention
+    encoder.blocks.*.mlp_ln         encoder/pre_mlp
+    encoder.ln_post                 encoder/final
+    """
+OPEN_CLIP = """
+    transformer.resblocks.*.ln_1         pre_attention
+    transformer.resblocks.*.ln_2         pre_mlp
+    ln_final                             final
+    visual.ln_pre                        vision/embedding
+    visual.transformer.resblocks.*.ln_1  vision/pre_attention
+    visual.transformer.resblocks.*.ln_2  vision/pre_mlp
+    visual.ln_post                       vision/final
+    """
+MISTRAL3 = {
+    "text_config": {"model_type": "mistral", "num_hidden_layers": 3},
+    "vision_config": {"model_type": "pixtral", "num_hidden_layers": 3},
+}
+NATIVE = [
+    (CONSOLIDATED, {"model_type": "llama", "num_hidden_layers": 3}, False),
+    (CONSOLIDATED, {"model_type": "mistral", "num_hidden_layers": 3}, False),
+    (CONSOLIDATED, {"model_type": "mixtral", "num_hidden_layers": 3}, False),
+    (CONSOLIDATED, {"model_type": "ministral3", "num_hidden_layers": 3}, False),
+    (CONSOLIDATED, {"dim": 8, "n_layers": 3, "vocab_size": 32768}, False),  # params.json
+    (CONSOLIDATED + LATENT, {"model_type": "mistral4", "num_hidden_layers": 3}, False),
+    (PIXTRAL, {"model_type": "mistral3"} | MISTRAL3, False),
+    (PIXTRAL, {"model_type": "llava"} | MISTRAL3, False),
+    (PIXTRAL, {"model_type": "pixtral", "num_hidden_layers": 3}, False),
+    (GPT_OSS, {"model_type": "gpt_oss", "num_hidden_layers": 3}, False),
+    (GPT_OSS, {"num_hidden_layers": 3, "num_experts": 32}, False),  # original/config.json
+    (DEEPSEEK, {"model_type": "deepseek_v3", "num_hidden_layers": 3}, False),
+    (WHISPER, {"model_type": "whisper", "encoder_layers": 3, "decoder_layers": 3}, True),
+    (OPEN_CLIP, {"model_type": "clip"}, True),
+]
+
+
+@pytest.mark.parametrize("with_config", [True, False])
+@pytest.mark.parametrize(("table", "config", "bias"), NATIVE)
+def test_the_names_of_a_first_release_are_read_beside_a_config_and_without_one(
+    table: str, config: dict[str, Any], bias: bool, with_config: bool
+) -> None:
+    shapes, expected = checkpoint(table, bias=bias)
+    if "block." in table:
+        shapes = {name.replace(".weight", ".scale"): shape for name, shape in shapes.items() if "norm" in name}
+        expected = {name.replace(".weight", ".scale"): role for name, role in expected.items()}
+    roles = map_roles(shapes, config if with_config else None, where=WHERE)
+    assert {t.name: roles.key(t) for t in roles.tensors} == expected
+    assert {t.offset for t in roles.tensors} == {0.0}
+    assert roles.missing_layers == {}
+
+
+# One tower alone
+
+
+@pytest.mark.parametrize("with_config", [True, False])
+@pytest.mark.parametrize("bare", [True, False])
+@pytest.mark.parametrize(
+    ("name", "prefix", "tower"),
+    [
+        ("t5", "encoder.", "encoder"),
+        ("mt5", "encoder.", "encoder"),
+        ("umt5", "encoder.", "encoder"),
+        ("t5", "decoder.", "decoder"),
+        ("whisper", "model.encoder.", "encoder"),
+        ("m2m_100", "model.encoder.", "encoder"),
+        ("bart", "model.encoder.", "encoder"),
+        ("siglip", "vision_model.", "vision"),
+        ("siglip", "text_model.", "text"),
+        ("clip", "vision_model.", "vision"),
+        ("clip", "text_model.", "text"),
+        ("qwen2_audio", "audio_tower.", "audio"),
+    ],
+)
+def test_a_tower_saved_alone_keeps_its_true_name_or_is_an_error(
+    name: str, prefix: str, tower: str, bare: bool, with_config: bool
+) -> None:
+    whole = {t.name: t for t in roles_of(name).tensors if t.name.startswith(prefix)}
+    shapes = {t: shape for t, shape in shapes_of(TRACED[name]).items() if t in whole}
+    cut = len(prefix) if bare else 0
+    shapes = {t[cut:]: shape for t, shape in shapes.items()}
+    config = TRACED[name]["config"] if with_config else None
+    # Without a config and a prefix these are the names of encoders, decoders and text models alike; BART's without a
+    # config are those of blocks with the norm in front or behind.
+    unclear = not with_config and (name == "bart" or (bare and name in ("whisper", "m2m_100", "qwen2_audio")))
+    if unclear:
+        with pytest.raises(RoleError, match="there is no config"):
+            map_roles(shapes, config, where=WHERE)
+        return
+    roles = map_roles(shapes, config, where=WHERE)
+    assert roles.main_tower == tower
+    assert {(t.name, t.tower, t.role, t.layer) for t in roles.tensors} == {
+        (t.name[cut:], t.tower, t.role, t.layer) for t in whole.values()
+    }
+
+
+def test_a_bare_decoder_is_not_taken_for_an_encoder() -> None:
+    prefix = "model.decoder."
+    names = [(n[len(prefix) :], s) for n, s in shapes_of(TRACED["whisper"]).items() if n.startswith(prefix)]
+    roles = map_roles(dict(names), TRACED["whisper"]["config"], where=WHERE)
+    assert roles.main_tower == "decoder"
+    with pytest.raises(RoleError, match="disagree"):
+        map_roles(dict(names), None, where=WHERE)
+    xglm = checkpoint("layers.*.self_attn_layer_norm x\nlayers.*.final_layer_norm y\nlayer_norm z", bias=True)[0]
+    assert map_roles(xglm, {"model_type": "xglm", "num_layers": 3}, where=WHERE).main_tower == "text"
+    with pytest.raises(RoleError, match="disagree"):
+        map_roles(xglm, None, where=WHERE)
+
+
+# Adapters
+
+LORA = {
+    f"base_model.model.model.layers.{layer}.self_attn.q_proj.lora_{side}.weight": (8, 8)
+    for layer in range(3)
+    for side in "AB"
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (LORA, "LoRA"),
+        ({"base_model.model.model.layers.0.mlp.down_proj.ia3_l": (1, 8)}, "IA3"),
+        ({name.replace("lora_A.weight", "lora_magnitude_vector"): shape for name, shape in LORA.items()}, "LoRA"),
+        ({"lora_unet_down_blocks_0.lora_down.weight": (4, 8)}, "LoRA"),
+        ({"prompt_embeddings": (8, 8)}, "prompt tuning"),
+    ],
+)
+@pytest.mark.parametrize("config", [None, {"model_type": "llama", "num_hidden_layers": 3}])
+def test_an_adapter_without_norms_says_what_it_is_and_to_name_its_base_model(
+    names: Shapes, kind: str, config: dict[str, Any] | None
+) -> None:
+    with pytest.raises(RoleError, match=rf"an adapter \({kind}\).*no norms of its own. Name its base model, whose"):
+        map_roles(names, config, where=WHERE)
+    with pytest.raises(RoleError, match=r"Name its base model \(org/base\)") as caught:
+        map_roles(names, config, where=WHERE, base_model="org/base")
+    assert "Add 3-6 lines" not in str(caught.value)
+    with pytest.raises(RoleError, match=r"\(org/base\)"):
+        map_roles(names, {"peft_type": "LORA", "base_model_name_or_path": "org/base"}, where=WHERE)
+
+
+def test_the_trained_norms_of_an_adapter_are_read() -> None:
+    expected = checkpoint(LLAMA)[1]
+    norms = {f"base_model.model.{name}": (8,) for name in expected}
+    roles = map_roles(LORA | norms, {"peft_type": "LORA", "base_model_name_or_path": "org/base"}, where=WHERE)
+    assert [t.role for t in roles.tensors] == list(expected.values())
+    final = {name: shape for name, shape in norms.items() if name.endswith("model.norm.weight")}
+    with pytest.raises(
+        RoleError, match=r"some trained norms: model.norm.weight. Pass the model_type of its base model"
+    ):
+        map_roles(LORA | final, None, where=WHERE)
+    roles = map_roles(LORA | final, None, where=WHERE, model_type="llama", base_model="org/base")
+    assert [(t.role, t.tower) for t in roles.tensors] == [("final", "text")]
+    assert roles.missing_layers == {}
+    assert "An adapter (LoRA) of org/base, which has the norms that are not here." in roles.notes
 
 
 # Look-alikes
@@ -722,12 +1131,93 @@ def test_gaps_by_design_are_reported() -> None:
     gaps = [map_roles(shapes_of(t), t["config"], where=WHERE).missing_layers for t in (modernbert, albert, qwen)]
     assert gaps[0] == {"pre_attention": (0,)}
     assert gaps[1] == {"post_attention": (1, 2, 3), "post_mlp": (1, 2, 3)}
-    assert gaps[2] == {"q_norm": (0, 2), "k_norm": (0, 2)}
+    assert gaps[2] == {}  # its linear layers have no queries
 
 
 def test_query_norms_that_no_layer_has_are_no_gap() -> None:
     roles = map_roles(checkpoint(LLAMA)[0], {"model_type": "glm4_moe", "num_hidden_layers": 3}, where=WHERE)
     assert roles.missing_layers == {}
+
+
+LOST = {name: TRACED[name]["config"] for name in (
+    "qwen3", "qwen3_moe", "qwen3_vl", "qwen3_vl_text", "qwen3_omni_moe_thinker", "qwen3_next", "qwen3_5", "gemma3",
+    "gemma3_text", "olmoe", "olmo2", "olmo_hybrid", "exaone4", "exaone_moe", "dots1", "minimax_m2", "apertus", "afmoe",
+    "hunyuan_v1_dense", "hunyuan_v1_moe", "lfm2", "gemma3n_text", "gemma4_text", "t5gemma2", "mllama",
+)}  # fmt: skip
+LOST |= {
+    "glm4_moe-qk": TRACED["glm4_moe-qk"]["config"] | {"use_qk_norm": True, "num_nextn_predict_layers": 0},
+    "cohere-qk": TRACED["cohere-qk"]["config"] | {"use_qk_norm": True},
+    "stablelm-qk": TRACED["stablelm-qk"]["config"] | {"qk_layernorm": True},
+    "phi-qk": TRACED["phi-qk"]["config"] | {"qk_layernorm": True},
+    "persimmon": TRACED["persimmon"]["config"] | {"qk_layernorm": True},
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_query_and_key_norms_that_a_merge_tool_lost_are_missing_where_the_model_has_them(name: str) -> None:
+    whole = map_roles(shapes_of(TRACED[name]), LOST[name], where=WHERE)
+    lost: dict[str, set[int]] = {}
+    for tensor in whole.tensors:
+        if tensor.role in ("q_norm", "k_norm") and tensor.tower in ("text", "encoder", "decoder"):
+            lost.setdefault(whole.key(tensor), set()).add(tensor.layer)
+    left = {t.name: s for t in whole.tensors for s in [shapes_of(TRACED[name])[t.name]] if whole.key(t) not in lost}
+    assert lost
+    assert whole.missing_layers == {}
+    missing = map_roles(left, LOST[name], where=WHERE).missing_layers
+    assert {key: set(layers) for key, layers in missing.items()} == lost
+
+
+@pytest.mark.parametrize(
+    ("model_type", "key"),
+    [("glm4_moe", "use_qk_norm"), ("bailing_moe", "use_qk_norm"), ("hunyuan", "use_qk_norm"),
+     ("phi", "qk_layernorm"), ("openelm", "normalize_qk_projections")],
+)  # fmt: skip
+def test_the_config_decides_whether_query_norms_are_promised(model_type: str, key: str) -> None:
+    tables = {
+        "phi": "model.layers.*.input_layernorm a\nmodel.final_layernorm b",
+        "openelm": REAL["apple/OpenELM-3B"][1].replace("q_norm", "q_proj").replace("k_norm", "k_proj"),
+    }
+    shapes = checkpoint(tables.get(model_type, LLAMA))[0]
+    config = {"model_type": model_type, "num_hidden_layers": 3, "num_transformer_layers": 3}
+    promised = [
+        {name for name in map_roles(shapes, config | more, where=WHERE).missing_layers if name[0] in "qk"}
+        for more in ({}, {key: False}, {key: True})
+    ]
+    assert promised == [set(), set(), {"q_norm", "k_norm"}]
+
+
+def test_layers_that_share_the_keys_of_another_lack_no_key_norm() -> None:
+    shapes = shapes_of(TRACED["gemma3n_text"])
+    del shapes["model.layers.3.self_attn.k_norm.weight"]
+    config = TRACED["gemma3n_text"]["config"]
+    assert map_roles(shapes, config | {"num_kv_shared_layers": 1}, where=WHERE).missing_layers == {}
+    assert map_roles(shapes, config | {"num_kv_shared_layers": 0}, where=WHERE).missing_layers == {"k_norm": (3,)}
+
+
+# Gamma stored minus one, outside the blocks
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "offset"),
+    [
+        ("gemma3", "multi_modal_projector.mm_soft_emb_norm.weight", 1.0),
+        ("gemma3", "model.multi_modal_projector.mm_soft_emb_norm.weight", 1.0),
+        ("t5gemma2", "model.encoder.multi_modal_projector.mm_soft_emb_norm.weight", 1.0),
+        ("qwen3_next", "mtp.pre_fc_norm_embedding.weight", 1.0),
+        ("qwen3_5_text", "mtp.pre_fc_norm_hidden.weight", 1.0),
+        ("qwen3_next", "model.layers.0.linear_attn.norm.weight", 0.0),
+        ("minimax_m3_vl_text", "model.layers.0.self_attn.indexer.q_norm.weight", 1.0),
+        ("minimax_m3_vl_text", "model.layers.0.self_attn.index_k_norm.weight", 1.0),
+        ("vaultgemma", "model.layers.0.pre_feedforward_layernorm.weight", 1.0),
+        ("gemma4_text", "model.layers.0.self_attn.q_norm.weight", 0.0),
+    ],
+)
+def test_a_norm_that_has_no_role_still_has_its_familys_offset(name: str, tensor: str, offset: float) -> None:
+    block = {"mtp.layers.0.input_layernorm.weight": (8,), "mtp.layers.0.post_attention_layernorm.weight": (8,)}
+    shapes = shapes_of(TRACED[name]) | {tensor: (8,)} | (block if tensor.startswith("mtp") else {})
+    found = by_name(map_roles(shapes, TRACED[name]["config"], where=WHERE))[tensor]
+    assert found.offset == offset
+    assert (found.tower == "mtp") == tensor.startswith("mtp")
 
 
 # Errors
@@ -760,7 +1250,6 @@ def test_norms_without_weights_are_an_error_that_says_so(model_type: str) -> Non
     "config",
     [
         {"model_type": "chatglm", "inner_hidden_size": 16384, "position_encoding_2d": True},
-        {"model_type": "minimax"},
         {"model_type": "bloom", "apply_residual_connection_post_layernorm": True},
     ],
 )

@@ -145,6 +145,21 @@ EXTRAS: dict[str, dict[str, Any]] = {
     "hunyuan_v1_dense": {"head_dim": 8},
     "hunyuan_v1_moe": {"head_dim": 8, "num_experts": 4, "moe_topk": 2},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False},
+    "bailing_hybrid": {
+        "layer_group_size": 2,
+        "layer_types": ["linear_attention", "full_attention"] * 2,
+        "n_group": 1,
+        "topk_group": 1,
+        "num_experts_per_tok": 2,
+    },
+    "mamba2": {"num_heads": 8, "head_dim": 8},
+    "mllama": {"cross_attention_layers": [1, 3]},
+    "mistral4": {"head_dim": 16},
+    "zamba2": {
+        "layers_block_type": ["linear_attention", "hybrid"] * 2,
+        "attention_hidden_size": 64,
+        "attention_head_dim": 16,
+    },
     "kimi_linear": {"num_experts_per_token": 2, "num_experts": 4},
     "lfm2": {"layer_types": HALF},
     "lfm2_moe": {"layer_types": HALF},
@@ -188,6 +203,9 @@ def candidate_inputs(model: Any, config: PreTrainedConfig) -> list[dict[str, Any
         text = [both, {"input_features": features, "decoder_input_ids": ids[:, :5]}, {"input_ids": ids}]
     else:
         text = [{"input_ids": ids}]
+    if getattr(getattr(config, "text_config", None), "cross_attention_layers", None):
+        states = torch.randn(1, 6, config.text_config.hidden_size, generator=generator)
+        text = [{"input_ids": ids, "cross_attention_states": states}, *text]
     return [
         *text,
         {"pixel_values": pixels},

@@ -28,8 +28,8 @@ from safetensors.torch import load_file
 from tiny_models import VARIANTS, Builder
 
 MIXERS = re.compile(
-    r"^(?!.*DecoderLayer).*"
-    r"(DeltaNet|Mamba|Mixer|ShortConv|LightningAttention|RecurrentBlock|KimiDelta|LinearAttention)"
+    r"^(?!.*(DecoderLayer|HybridLayer|Model|ForCausalLM|Mamba2?Block|Norm)).*"
+    r"(DeltaNet|Mamba|Mixer|ShortConv|LightningAttention|RecurrentBlock|DeltaAttention|LinearAttention|RwkvSelf)"
 )
 NUMBERED = re.compile(r"\.\d+$")
 
@@ -180,7 +180,7 @@ def trace(model_type: str) -> dict[str, Any]:
         found = roles.get(module, {("other" if inner else "unused", False)})
         try:
             norm_type, offset = norm_type_and_offset(modules[module], shapes[saved][-1])
-        except (TypeError, RuntimeError):
+        except (TypeError, RuntimeError, AttributeError):
             norm_type, offset = "unknown", 0.0
         norms[saved] = {
             "role": "/".join(sorted(role for role, _ in found)),
@@ -200,6 +200,7 @@ KEPT = {
     "attn_layer_indices", "attn_layer_period", "attn_layer_offset", "cross_attention_layers", "do_layer_norm_before",
     "use_parallel_residual", "new_decoder_architecture", "parallel_attn", "num_ln_in_parallel_attn",
     "do_stable_layer_norm",
+    "full_attention_interval", "layer_group_size", "linear_attn_config", "num_kv_shared_layers", "hybrid_layer_ids",
     "apply_residual_connection_post_layernorm", "prenorm", "rmsnorm", "is_encoder_decoder",
 }  # fmt: skip
 

@@ -8,16 +8,21 @@ Find the model's public source (or trace it: ``tools/trace_roles.py``) and see w
     family("mymodel", "mymodel mymodel_text", stack("text", '''
         layers.*.input_layernorm            pre_attention
         layers.*.post_attention_layernorm   pre_mlp
-        layers.*.self_attn.q_norm           q_norm optional
+        layers.*.self_attn.q_norm           q_norm if=use_qk_norm
         norm                                final
         ''', norm="rmsnorm"))                                # source: transformers models/mymodel
 
 A line is ``path role [flag ...]``. The path has no prefix (``model.``, ``transformer.`` ... are the stack's ``roots``)
-and no ``.weight``. ``*`` is the layer, ``#`` any other number (a head), a plain number only itself. Flags: ``shared``
-(one norm feeds attention and MLP), ``optional`` (not promised: absent in all layers is no gap), ``layernorm`` /
-``rmsnorm`` (other than the stack's), ``plain`` (offset 0 in a stack whose gamma is stored minus one),
-``in=full|sliding`` (only in layers of that kind; ``kinds`` of the stack names each layer's kind from the config).
+and no ``.weight``. ``*`` is the layer, ``#`` any other number (a head), ``&`` the block inside a layer of several
+(``sub_blocks``), a plain number only itself. Flags: ``shared`` (one norm feeds attention and MLP), ``layernorm`` /
+``rmsnorm`` (other than the stack's), ``plain`` (offset 0 in a stack whose gamma is stored minus one).
+
+Every line is a promise: a layer without that norm is named as missing. ``optional`` takes the promise back where the
+model type leaves it open, ``if=key`` where the config's ``key`` is not true (then absent in all layers is no gap), and
+``free=kind`` in layers of that kind. ``in=attention|mixer`` reads the line only in layers of that kind: ``kinds`` of
+the stack tells them from the config, ``marks`` from what else the layer holds; if neither does, it is an error.
 Where the config decides, write one family a case and give each a ``when``; the first that holds is used.
+A release with names of its own is one more family, ``native`` to the model types that are published with them too.
 What no line matches is ``other``. Leave out what cannot be verified: an error is better than a wrong role.
 """
 
@@ -34,6 +39,7 @@ Config = Mapping[str, Any]
 ROLES: tuple[str, ...] = (
     "pre_attention",
     "pre_mlp",
+    "pre_mixer",
     "post_attention",
     "post_mlp",
     "pre_cross_attention",
@@ -78,6 +84,8 @@ class Pattern:
     plain: bool = False
     norm_type: str | None = None
     kinds: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+    key: str = ""
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -96,8 +104,10 @@ class Stack:
     """One tower of a family.
 
     ``bias`` says whether every norm of the stack has one (None: the config or the release decides). ``counts`` are the
-    config keys that may hold the number of blocks, ``kinds`` maps the tower's config to a kind for each layer.
-    ``mtp`` marks stacks whose blocks at and past that number are multi-token-prediction blocks.
+    config keys that may hold the number of blocks, ``kinds`` maps the tower's config to a kind for each layer; where
+    it tells nothing, ``marks`` does: what a layer of a kind holds, as in ``mamba=mixer self_attn=attention``.
+    ``mtp`` marks stacks whose blocks at and past that number are multi-token-prediction blocks. A layer of
+    ``sub_blocks`` 2 holds two blocks, each with its own number.
     """
 
     tower: str
@@ -108,7 +118,9 @@ class Stack:
     roots: tuple[str, ...] = TEXT_ROOTS
     counts: tuple[str, ...] = COUNT_KEYS
     kinds: Callable[[Config], Sequence[str]] | None = None
+    marks: str = ""
     mtp: bool = False
+    sub_blocks: int = 1
 
     def __post_init__(self) -> None:
         if self.tower not in TOWERS:
@@ -122,7 +134,8 @@ class Family:
     """Model types that share the same blocks; the first stack is the main tower.
 
     ``when`` looks at the (text) config where one model type has several layouts; ``note`` is a sentence for the reader.
-    ``by_name`` lets a checkpoint without a config be taken for this family.
+    ``by_name`` lets a checkpoint without a config be taken for this family. ``native`` are model types of other
+    families whose checkpoints are published with these names as well.
     """
 
     name: str
@@ -131,6 +144,7 @@ class Family:
     when: Callable[[Config], bool] | None = None
     note: str = ""
     by_name: bool = True
+    native: tuple[str, ...] = ()
 
 
 def family(
@@ -140,9 +154,12 @@ def family(
     when: Callable[[Config], bool] | None = None,
     note: str = "",
     by_name: bool = True,
+    native: str = "",
 ) -> Family:
-    """Make a ``Family``; ``model_types`` are separated by blanks."""
-    return Family(name, tuple(model_types.split()), stacks, when=when, note=note, by_name=by_name)
+    """Make a ``Family``; ``model_types`` and ``native`` are separated by blanks."""
+    return Family(
+        name, tuple(model_types.split()), stacks, when=when, note=note, by_name=by_name, native=tuple(native.split())
+    )
 
 
 def stack(tower: str, table: str, *, norm: str = "rmsnorm", **options: Any) -> Stack:
@@ -165,6 +182,10 @@ def _pattern(line: str) -> Pattern:
             options["norm_type"] = flag
         elif flag.startswith("in="):
             options["kinds"] = tuple(flag[3:].split("|"))
+        elif flag.startswith("free="):
+            options["free"] = tuple(flag[5:].split("|"))
+        elif flag.startswith("if="):
+            options["key"] = flag[3:]
         else:
             raise ValueError(f"the line {line.strip()!r} has the unknown flag {flag!r}")
     return Pattern(path, role, **options)

@@ -10,9 +10,11 @@ __all__ = [
     "HUNYUAN_QK",
     "LATENTS",
     "LAYER_NORM",
+    "MIXED_PRE_NORM",
     "MTP_BLOCK",
     "NOT_ONE_PLACE",
     "PRE_NORM",
+    "QK_IF_TOLD",
     "QK_NORM",
     "SANDWICH",
 ]
@@ -22,17 +24,27 @@ PRE_NORM = """
     layers.*.post_attention_layernorm   pre_mlp
     norm                                final
     """
+MIXED_PRE_NORM = """
+    layers.*.input_layernorm            pre_attention in=attention|mtp
+    layers.*.input_layernorm            pre_mixer in=mixer
+    layers.*.post_attention_layernorm   pre_mlp
+    norm                                final
+    """
 QK_NORM = """
-    layers.*.self_attn.q_norm           q_norm optional
-    layers.*.self_attn.k_norm           k_norm optional
+    layers.*.self_attn.q_norm           q_norm
+    layers.*.self_attn.k_norm           k_norm
+    """
+QK_IF_TOLD = """
+    layers.*.self_attn.q_norm           q_norm if=use_qk_norm
+    layers.*.self_attn.k_norm           k_norm if=use_qk_norm
     """
 HUNYUAN_QK = """
-    layers.*.self_attn.query_layernorm  q_norm optional
-    layers.*.self_attn.key_layernorm    k_norm optional
+    layers.*.self_attn.query_layernorm  q_norm
+    layers.*.self_attn.key_layernorm    k_norm
     """
 BAILING_QK = """
-    layers.*.attention.query_layernorm  q_norm optional
-    layers.*.attention.key_layernorm    k_norm optional
+    layers.*.attention.query_layernorm  q_norm if=use_qk_norm
+    layers.*.attention.key_layernorm    k_norm if=use_qk_norm
     """
 LATENTS = """
     layers.*.self_attn.q_a_layernorm    other

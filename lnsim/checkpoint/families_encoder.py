@@ -7,7 +7,7 @@ Source of each table: the module of that name in transformers 5.24, traced on ti
 from __future__ import annotations
 
 from lnsim.checkpoint.families import Family, Stack, family, stack
-from lnsim.checkpoint.families_blocks import LAYER_NORM
+from lnsim.checkpoint.families_blocks import LAYER_NORM, QK_NORM
 
 __all__ = ["ENCODERS"]
 
@@ -23,7 +23,7 @@ BERT_ROOTS = (
 BERT_BLOCK = """
     embeddings.LayerNorm                             embedding
     encoder.layer.*.attention.output.LayerNorm       post_attention
-    encoder.layer.*.crossattention.output.LayerNorm  post_cross_attention optional
+    encoder.layer.*.crossattention.output.LayerNorm  post_cross_attention if=add_cross_attention
     encoder.layer.*.output.LayerNorm                 post_mlp
     """
 
@@ -62,7 +62,7 @@ ENCODER_ONLY: tuple[Family, ...] = (
         encoder.layer.*.output.LayerNorm     post_mlp
         """, roots=("", "mpnet."), **LAYER_NORM)),
     family("esm", "esm", stack("encoder", """
-        embeddings.layer_norm                embedding optional
+        embeddings.layer_norm                embedding if=emb_layer_norm_before
         encoder.layer.*.attention.LayerNorm  pre_attention
         encoder.layer.*.LayerNorm            pre_mlp
         encoder.emb_layer_norm_after         final
@@ -131,11 +131,28 @@ POST_ENCODER = """
 POST_DECODER = POST_ENCODER + """
     layers.*.encoder_attn_layer_norm  post_cross_attention
     """  # fmt: skip
+T5GEMMA_BLOCK = """
+    layers.*.pre_self_attn_layernorm     pre_attention
+    layers.*.post_self_attn_layernorm    post_attention
+    layers.*.pre_feedforward_layernorm   pre_mlp
+    layers.*.post_feedforward_layernorm  post_mlp
+    norm                                 final
+    """
 T5_ROOTS = {
     "encoder": ("encoder.", "model.encoder.", "language_model.encoder."),
     "decoder": ("decoder.", "model.decoder.", "language_model.decoder."),
 }
 T5_LAYERS = ("num_layers", "num_hidden_layers")
+
+
+def _gemma_sides(encoder: str, decoder: str) -> tuple[Stack, Stack]:
+    """The two towers of a T5Gemma, whose gammas are stored minus one."""
+    roots = (*T5_ROOTS["encoder"], "model.encoder.text_model.")
+    return (
+        stack("decoder", decoder, roots=T5_ROOTS["decoder"], offset=1.0),
+        stack("encoder", encoder, roots=roots, offset=1.0),
+    )
+
 
 BOTH_SIDES: tuple[Family, ...] = (
     family("bart", "bart blenderbot-small plbart mvp marian fsmt", *_sides(POST_ENCODER, POST_DECODER), by_name=False),
@@ -144,6 +161,19 @@ BOTH_SIDES: tuple[Family, ...] = (
         stack("encoder", POST_ENCODER, roots=("led.encoder.", "encoder."), counts=("encoder_layers",), **LAYER_NORM),
         by_name=False),
     family("whisper", "whisper mbart m2m_100 pegasus blenderbot speech_to_text", *_sides(PRE_ENCODER, PRE_DECODER)),
+    # repo openai/whisper, whisper/model.py; mlx-community's conversions keep these names
+    family("whisper-native", "",
+        stack("decoder", """
+            blocks.*.attn_ln        pre_attention
+            blocks.*.cross_attn_ln  pre_cross_attention
+            blocks.*.mlp_ln         pre_mlp
+            ln                      final
+            """, roots=("decoder.",), counts=("decoder_layers", "n_text_layer"), **LAYER_NORM),
+        stack("encoder", """
+            blocks.*.attn_ln        pre_attention
+            blocks.*.mlp_ln         pre_mlp
+            ln_post                 final
+            """, roots=("encoder.",), counts=("encoder_layers", "n_audio_layer"), **LAYER_NORM), native="whisper"),
     family("pegasus_x", "pegasus_x", *_sides(PRE_ENCODER + """
         layers.*.global_self_attn_layer_norm  other
         """, PRE_DECODER)),
@@ -191,27 +221,14 @@ BOTH_SIDES: tuple[Family, ...] = (
             block.*.layer.1.layer_norm  pre_mlp
             final_layer_norm            final
             """, roots=T5_ROOTS["encoder"], counts=T5_LAYERS)),
-    family("t5gemma", "t5gemma t5gemma2",
-        stack("decoder", """
-            layers.*.pre_self_attn_layernorm     pre_attention
-            layers.*.post_self_attn_layernorm    post_attention
-            layers.*.pre_cross_attn_layernorm    pre_cross_attention optional
-            layers.*.post_cross_attn_layernorm   post_cross_attention optional
-            layers.*.pre_feedforward_layernorm   pre_mlp
-            layers.*.post_feedforward_layernorm  post_mlp
-            layers.*.self_attn.q_norm            q_norm optional
-            layers.*.self_attn.k_norm            k_norm optional
-            norm                                 final
-            """, roots=T5_ROOTS["decoder"], offset=1.0),
-        stack("encoder", """
-            layers.*.pre_self_attn_layernorm     pre_attention
-            layers.*.post_self_attn_layernorm    post_attention
-            layers.*.pre_feedforward_layernorm   pre_mlp
-            layers.*.post_feedforward_layernorm  post_mlp
-            layers.*.self_attn.q_norm            q_norm optional
-            layers.*.self_attn.k_norm            k_norm optional
-            norm                                 final
-            """, roots=(*T5_ROOTS["encoder"], "model.encoder.text_model."), offset=1.0)),
+    family("t5gemma", "t5gemma", *_gemma_sides(T5GEMMA_BLOCK, T5GEMMA_BLOCK + """
+        layers.*.pre_cross_attn_layernorm    pre_cross_attention
+        layers.*.post_cross_attn_layernorm   post_cross_attention
+        """)),
+    family("t5gemma2", "t5gemma2", *_gemma_sides(T5GEMMA_BLOCK + QK_NORM + """
+        multi_modal_projector.mm_soft_emb_norm                 other
+        /model.encoder.multi_modal_projector.mm_soft_emb_norm  other
+        """, T5GEMMA_BLOCK + QK_NORM)),
 )  # fmt: skip
 
 ENCODERS: tuple[Family, ...] = (*ENCODER_ONLY, *BOTH_SIDES)

@@ -7,8 +7,15 @@ Source of each table: the module of that name in transformers 5.24, traced on ti
 from __future__ import annotations
 
 from lnsim.checkpoint.families import Config, Family, family, stack
-from lnsim.checkpoint.families_blocks import LAYER_NORM, NOT_ONE_PLACE, PRE_NORM
-from lnsim.checkpoint.layer_kinds import hybrid_pattern, is_false, jamba_kinds, layer_types, mamba_indices
+from lnsim.checkpoint.families_blocks import LAYER_NORM, MIXED_PRE_NORM, NOT_ONE_PLACE, PRE_NORM
+from lnsim.checkpoint.layer_kinds import (
+    bamba_kinds,
+    hybrid_pattern,
+    is_false,
+    jamba_kinds,
+    layer_types,
+    zamba_kinds,
+)
 
 __all__ = ["LN_DECODERS"]
 
@@ -19,9 +26,16 @@ SHARED_NORM = """
 GPT2_BLOCK = """
     h.*.ln_1           pre_attention
     h.*.ln_2           pre_mlp
-    h.*.ln_cross_attn  pre_cross_attention optional
+    h.*.ln_cross_attn  pre_cross_attention if=add_cross_attention
     ln_f               final
     """
+MAMBA_PRE_NORM = """
+    layers.*.input_layernorm   pre_attention in=attention
+    layers.*.input_layernorm   pre_mixer in=mixer
+    layers.*.pre_ff_layernorm  pre_mlp
+    final_layernorm            final
+    """
+MAMBA_ROOTS = ("backbone.", "model.", "", "model.backbone.")  # the last: Codestral's consolidated file
 OPT_ROOTS = ("model.decoder.", "decoder.", "language_model.model.decoder.")  # the last: BLIP-2
 
 # LayerNorm instead of RMSNorm.
@@ -30,32 +44,32 @@ LAYER_NORMS: tuple[Family, ...] = (
     family("phimoe", "phimoe starcoder2 jais2 orion stablelm_epoch", stack("text", PRE_NORM, **LAYER_NORM)),
     family("stablelm-parallel", "stablelm", stack("text", """
         layers.*.input_layernorm                pre_attention shared
-        layers.*.self_attn.q_layernorm.norms.#  q_norm optional
-        layers.*.self_attn.k_layernorm.norms.#  k_norm optional
+        layers.*.self_attn.q_layernorm.norms.#  q_norm if=qk_layernorm
+        layers.*.self_attn.k_layernorm.norms.#  k_norm if=qk_layernorm
         norm                                    final
         """, norm="layernorm", bias=True), when=lambda c: c.get("use_parallel_residual") is True),
     family("stablelm", "stablelm", stack("text", PRE_NORM + """
-        layers.*.self_attn.q_layernorm.norms.#  q_norm optional
-        layers.*.self_attn.k_layernorm.norms.#  k_norm optional
+        layers.*.self_attn.q_layernorm.norms.#  q_norm if=qk_layernorm
+        layers.*.self_attn.k_layernorm.norms.#  k_norm if=qk_layernorm
         """, norm="layernorm", bias=True)),
     family("cohere", "cohere cohere2 cohere2_moe", stack("text", """
         layers.*.input_layernorm   pre_attention shared
-        layers.*.self_attn.q_norm  q_norm optional
-        layers.*.self_attn.k_norm  k_norm optional
+        layers.*.self_attn.q_norm  q_norm if=use_qk_norm
+        layers.*.self_attn.k_norm  k_norm if=use_qk_norm
         norm                       final
         """, norm="layernorm")),
     family("nemotron", "nemotron", stack("text", PRE_NORM, offset=1.0, **LAYER_NORM)),
     family("persimmon", "persimmon fuyu", stack("text", """
         layers.*.input_layernorm           pre_attention
         layers.*.post_attention_layernorm  pre_mlp
-        layers.*.self_attn.q_layernorm     q_norm optional
-        layers.*.self_attn.k_layernorm     k_norm optional
+        layers.*.self_attn.q_layernorm     q_norm if=qk_layernorm
+        layers.*.self_attn.k_layernorm     k_norm if=qk_layernorm
         final_layernorm                    final
         """, **LAYER_NORM)),
     family("phi", "phi", stack("text", """
         layers.*.input_layernorm        pre_attention shared
-        layers.*.self_attn.q_layernorm  q_norm optional
-        layers.*.self_attn.k_layernorm  k_norm optional
+        layers.*.self_attn.q_layernorm  q_norm if=qk_layernorm
+        layers.*.self_attn.k_layernorm  k_norm if=qk_layernorm
         final_layernorm                 final
         """, **LAYER_NORM)),
     # phi-msft: repo microsoft/phi-1_5 at its first commits, and llama.cpp's tensor_mapping.py
@@ -113,7 +127,7 @@ LAYER_NORMS: tuple[Family, ...] = (
         """, roots=OPT_ROOTS, **LAYER_NORM), by_name=False),
     family("biogpt", "biogpt xglm", stack("text", """
         layers.*.self_attn_layer_norm     pre_attention
-        layers.*.encoder_attn_layer_norm  pre_cross_attention optional
+        layers.*.encoder_attn_layer_norm  pre_cross_attention if=add_cross_attention
         layers.*.final_layer_norm         pre_mlp
         layer_norm                        final
         """, roots=("biogpt.", "model.", ""), **LAYER_NORM)),
@@ -141,47 +155,81 @@ LAYER_NORMS: tuple[Family, ...] = (
 )  # fmt: skip
 
 
-# Some layers mix tokens with a convolution or a state space: the norm in front of those is `other`.
+# Some or all layers mix tokens with a convolution, a state space or a linear recurrence.
+MAMBA = """
+    layers.*.norm        pre_mixer in=mixer
+    layers.*.mixer.norm  other
+    norm_f               final
+    """
 HYBRIDS: tuple[Family, ...] = (
     family("lfm2", "lfm2 lfm2_moe", stack("text", """
-        layers.*.operator_norm          pre_attention in=full_attention
+        layers.*.operator_norm          pre_attention in=attention
+        layers.*.operator_norm          pre_mixer in=mixer
         layers.*.ffn_norm               pre_mlp
-        layers.*.self_attn.q_layernorm  q_norm
-        layers.*.self_attn.k_layernorm  k_norm
+        layers.*.self_attn.q_layernorm  q_norm in=attention
+        layers.*.self_attn.k_layernorm  k_norm in=attention
         embedding_norm                  final
-        """, kinds=layer_types), by_name=False),
-    family("granitemoehybrid", "granitemoehybrid", stack("text", """
-        layers.*.input_layernorm            pre_attention in=attention|full_attention
-        layers.*.post_attention_layernorm   pre_mlp
+        """, kinds=layer_types, marks="conv=mixer self_attn=attention")),
+    family("granitemoehybrid", "granitemoehybrid", stack("text", MIXED_PRE_NORM + """
         layers.*.mamba.norm                 other
-        norm                                final
-        """, kinds=layer_types), by_name=False),
-    family("bamba", "bamba", stack("text", """
-        layers.*.input_layernorm   pre_attention in=attention
-        layers.*.pre_ff_layernorm  pre_mlp
+        """, kinds=layer_types, marks="mamba=mixer self_attn=attention")),
+    family("bamba", "bamba", stack("text", MAMBA_PRE_NORM + """
         layers.*.mamba.norm        other
-        final_layernorm            final
-        """, kinds=mamba_indices), by_name=False),
-    family("jamba", "jamba", stack("text", """
-        layers.*.input_layernorm    pre_attention in=attention
-        layers.*.pre_ff_layernorm   pre_mlp
+        """, kinds=bamba_kinds, marks="mamba=mixer self_attn=attention")),
+    family("jamba", "jamba", stack("text", MAMBA_PRE_NORM + """
         layers.*.mamba.b_layernorm  other
         layers.*.mamba.c_layernorm  other
         layers.*.mamba.dt_layernorm other
-        final_layernorm             final
-        """, kinds=jamba_kinds), by_name=False),
+        """, kinds=jamba_kinds, marks="mamba=mixer self_attn=attention")),
     family("falcon_h1", "falcon_h1", stack("text", """
         layers.*.input_layernorm   pre_attention
         layers.*.pre_ff_layernorm  pre_mlp
         layers.*.mamba.norm        other
         final_layernorm            final
-        """), note="In each block one norm feeds attention and a Mamba mixer side by side; it is pre_attention."),
-    family("nemotron_h", "nemotron_h", stack("text", """
+        """), by_name=False,
+        note="In each block one norm feeds attention and a Mamba mixer side by side; it is pre_attention."),
+    # the norm between the shared block's attention and its MLP has no residual stream beside it: other, as traced
+    family("zamba2", "zamba2", stack("text", """
+        layers.*.input_layernorm                      pre_mixer in=mixer
+        layers.*.mamba_decoder.input_layernorm        pre_mixer in=hybrid
+        layers.*.shared_transformer.input_layernorm   pre_attention in=hybrid free=hybrid
+        layers.*.shared_transformer.pre_ff_layernorm  other
+        layers.*.mamba.norm                           other
+        layers.*.mamba_decoder.mamba.norm             other
+        final_layernorm                               final
+        """, kinds=zamba_kinds, marks="mamba=mixer mamba_decoder=hybrid"),
+        note="The hybrid layers share one or a few blocks of attention, stored with the first layer that has each."),
+    family("zamba", "zamba", stack("text", """
+        layers.*.input_layernorm                  pre_mixer in=mixer
+        layers.*.mamba_decoder.input_layernorm    pre_mixer in=hybrid
+        layers.*.shared_transf.input_layernorm    pre_attention in=hybrid free=hybrid
+        layers.*.shared_transf.pre_ff_layernorm   other
+        final_layernorm                           final
+        """, kinds=zamba_kinds, marks="mamba=mixer mamba_decoder=hybrid"),
+        note="The hybrid layers share one block of attention, stored with the first of them."),
+    family("mamba", "mamba mamba2 falcon_mamba", stack("text", MAMBA.replace(" in=mixer", ""), roots=MAMBA_ROOTS),
+        by_name=False),
+    family("mamba-by-name", "", stack("text", MAMBA, roots=MAMBA_ROOTS, marks="mixer.A_log=mixer")),
+    family("nemotron_h", "nemotron_h", stack("text", MAMBA + """
         layers.*.norm        pre_attention in=attention
         layers.*.norm        pre_mlp in=mlp|moe
-        layers.*.mixer.norm  other
-        norm_f               final
-        """, roots=("backbone.", "model.", ""), kinds=hybrid_pattern), by_name=False),
+        """, roots=MAMBA_ROOTS, kinds=hybrid_pattern,
+        marks="mixer.A_log=mixer mixer.q_proj=attention mixer.up_proj=mlp mixer.gate=moe")),
+    # rwkv: transformers' modeling_rwkv.py, whose time mixing the trace takes apart; rwkv-native: the names that repo
+    # BlinkDL/RWKV-LM writes, whose `ln0` its convert_rwkv_checkpoint_to_hf.py renames `pre_ln`
+    family("rwkv", "rwkv", stack("text", """
+        blocks.0.pre_ln  embedding
+        blocks.*.ln1     pre_mixer
+        blocks.*.ln2     pre_mlp
+        ln_out           final
+        """, roots=("rwkv.", ""), **LAYER_NORM)),
+    family("rwkv-native", "", stack("text", """
+        blocks.0.ln0      embedding
+        blocks.*.ln1      pre_mixer
+        blocks.*.ln2      pre_mlp
+        blocks.*.att.ln_x other
+        ln_out            final
+        """, **LAYER_NORM), native="rwkv"),
 )  # fmt: skip
 
 

@@ -46,10 +46,23 @@ VISION: tuple[Family, ...] = (
         stack("text", CLIP_TEXT, roots=("text_model.",), **LAYER_NORM),
         stack("vision", CLIP_VISION, roots=("vision_model.",), **LAYER_NORM)),
     family("clip_text", "clip_text_model siglip_text_model siglip2_text_model",
-        stack("text", CLIP_TEXT, roots=("", "text_model."), **LAYER_NORM), by_name=False),
+        stack("text", CLIP_TEXT, roots=("", "text_model."), **LAYER_NORM)),
     family("clip_vision", "clip_vision_model siglip_vision_model siglip2_vision_model mlcd mlcd_vision_model "
         "chinese_clip_vision_model idefics3_vision smolvlm_vision",
-        stack("vision", CLIP_VISION, roots=VISION_ROOTS, **LAYER_NORM), by_name=False),
+        stack("vision", CLIP_VISION, roots=VISION_ROOTS, **LAYER_NORM)),
+    # openai/CLIP's clip/model.py, and mlfoundations/open_clip's transformer.py
+    family("open-clip", "",
+        stack("text", """
+            transformer.resblocks.*.ln_1  pre_attention
+            transformer.resblocks.*.ln_2  pre_mlp
+            ln_final                      final
+            """, roots=("", "text."), **LAYER_NORM),
+        stack("vision", """
+            ln_pre                        embedding
+            transformer.resblocks.*.ln_1  pre_attention
+            transformer.resblocks.*.ln_2  pre_mlp
+            ln_post                       final
+            """, roots=("visual.",), **LAYER_NORM), native="clip"),
     family("vit", "vit vit_mae vit_msn deit ijepa dpt yolos",
         stack("vision", VIT, roots=VISION_ROOTS, **LAYER_NORM), by_name=False),
     family("beit", "beit data2vec-vision internvl_vision", stack("vision",
@@ -90,7 +103,7 @@ AUDIO: tuple[Family, ...] = (
         layers.*.self_attn_layer_norm  pre_attention
         layers.*.final_layer_norm      pre_mlp
         layer_norm                     final
-        """, roots=AUDIO_ROOTS, counts=("encoder_layers", "num_hidden_layers"), **LAYER_NORM), by_name=False),
+        """, roots=AUDIO_ROOTS, counts=("encoder_layers", "num_hidden_layers"), **LAYER_NORM)),
 )  # fmt: skip
 
 MEDIA: tuple[Family, ...] = (*VISION, *AUDIO)

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lnsim.checkpoint.families import Family
+from lnsim.checkpoint.families import Family, Stack
 from lnsim.checkpoint.families_encoder import ENCODERS
 from lnsim.checkpoint.families_layernorm import LN_DECODERS
 from lnsim.checkpoint.families_media import MEDIA
 from lnsim.checkpoint.families_rms import RMS_DECODERS
+from lnsim.checkpoint.layer_kinds import Parts, shown_kinds
 from lnsim.checkpoint.matching import Tower
 from lnsim.checkpoint.norm_names import NormName, collapse
 from lnsim.checkpoint.tower_config import block_count, tower_config
 from lnsim.errors import RoleError
 
-__all__ = ["FAMILIES", "Choice", "known_model_types", "towers_of", "unknown_family", "without_table"]
+__all__ = [
+    "FAMILIES",
+    "KINDS_KEY",
+    "Choice",
+    "Evidence",
+    "known_model_types",
+    "tower_of",
+    "towers_of",
+    "unknown_family",
+    "without_table",
+]
 
 Config = Mapping[str, Any]
 
 FAMILIES: tuple[Family, ...] = (*RMS_DECODERS, *LN_DECODERS, *ENCODERS, *MEDIA)
 
+KINDS_KEY = "lnsim_layer_kinds"
+"""In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
 MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 HOW_TO_ADD = (
     "Add 3-6 lines to a table in lnsim/checkpoint/families_rms.py, families_layernorm.py, families_encoder.py or "
@@ -44,18 +57,50 @@ class Choice:
     both_offsets: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a checkpoint's tensors show: its norm-like names, and what its layers hold (read only where it is needed).
+
+    ``told`` are kinds of layer that an extract has on record, by tower.
+    """
+
+    norms: Sequence[NormName]
+    parts: Callable[[], Parts]
+    told: Mapping[str, Any]
+    where: str
+
+    def kinds(self, stack: Stack) -> tuple[str, ...]:
+        """The kind of each layer of a stack, empty where its tensors show none."""
+        if not stack.marks:
+            return ()
+        told = self.told.get(stack.tower)
+        if isinstance(told, list) and all(isinstance(kind, str) for kind in told):
+            return tuple(told)
+        blocks = dict.fromkeys(p.path.split(".*")[0] for p in stack.patterns if p.in_block)
+        return shown_kinds(stack.marks, [f"{root}{block}" for root in stack.roots for block in blocks], self.parts())
+
+
 def known_model_types() -> tuple[str, ...]:
     """Every model type with a table, sorted."""
     return tuple(sorted({name for family in FAMILIES for name in family.model_types}))
 
 
-def towers_of(family: Family, config: Config, where: str) -> Iterator[Tower]:
-    """The towers of a family, with the number and the kinds of their blocks as far as the config tells."""
-    for stack in family.stacks:
-        part = tower_config(config, stack.tower)
-        kinds = tuple(stack.kinds(part)) if stack.kinds else ()
-        n_mtp = block_count(part, MTP_COUNTS, where)
-        yield Tower(stack, part, block_count(part, stack.counts, where), n_mtp, kinds)
+def towers_of(family: Family, config: Config, evidence: Evidence) -> Iterator[Tower]:
+    """The towers of a family, with the number and the kinds of their blocks."""
+    return (tower_of(stack, tower_config(config, stack.tower), evidence) for stack in family.stacks)
+
+
+def tower_of(stack: Stack, part: Config, evidence: Evidence) -> Tower:
+    """One tower; its kinds of layer are those of its part of the config, else those that the tensors show."""
+    kinds = tuple(stack.kinds(part)) if stack.kinds else ()
+    count = block_count(part, stack.counts, evidence.where)
+    return Tower(
+        stack,
+        part,
+        None if count is None else count * stack.sub_blocks,
+        block_count(part, MTP_COUNTS, evidence.where),
+        kinds or evidence.kinds(stack),
+    )
 
 
 def unknown_family(norms: Sequence[NormName], where: str, found: str) -> RoleError:

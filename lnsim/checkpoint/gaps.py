@@ -33,13 +33,19 @@ def find_gaps(towers: Sequence[Tower], matches: Sequence[Match], counts: dict[st
     for tower in towers:
         own = [m for m in matches if m.tower is tower and m.pattern and m.norm.kind == "weight"]
         for key, patterns in _by_role(tower).items():
-            have = {m.layer for m in own if m.pattern in patterns and (m.mtp == (tower.stack.mtp and key[0] == "mtp"))}
-            if not have and all(pattern.optional for pattern in patterns):
-                continue
-            missing = tuple(layer for layer in _promised(tower, key[0], patterns, counts) if layer not in have)
+            of_mtp = tower.stack.mtp and key[0] == "mtp"
+            here = [m for m in own if m.pattern in patterns and m.mtp == of_mtp]
+            have, found = {m.layer for m in here}, {m.pattern for m in here}
+            promising = [pattern for pattern in patterns if pattern in found or _is_promised(pattern, tower)]
+            missing = tuple(layer for layer in _promised(tower, key[0], promising, counts) if layer not in have)
             if missing:
                 gaps[key] = missing
     return gaps
+
+
+def _is_promised(pattern: Pattern, tower: Tower) -> bool:
+    """Whether the norm is there in every such model; where a key of the config decides, whether it says so."""
+    return tower.config.get(pattern.key) is True if pattern.key else not pattern.optional
 
 
 def _by_role(tower: Tower) -> dict[Key, list[Pattern]]:
@@ -48,9 +54,9 @@ def _by_role(tower: Tower) -> dict[Key, list[Pattern]]:
     for pattern in tower.stack.patterns:
         if pattern.role == "other":
             continue
-        if "mtp" not in pattern.kinds:
+        if pattern.kinds != ("mtp",):
             roles.setdefault((tower.stack.tower, pattern.role), []).append(pattern)
-        if tower.stack.mtp and pattern.in_block:
+        if tower.stack.mtp and pattern.in_block and (not pattern.kinds or "mtp" in pattern.kinds):
             roles.setdefault(("mtp", pattern.role), []).append(pattern)
     return roles
 
@@ -60,6 +66,9 @@ def _promised(tower: Tower, name: str, patterns: Sequence[Pattern], counts: dict
         yield from (-1,) if counts.get(name) else ()
     elif name == "mtp" and tower.stack.mtp:
         start = counts.get(tower.stack.tower, 0)
-        yield from range(start, start + counts.get("mtp", 0))
+        yield from range(start, start + counts.get("mtp", 0)) if patterns else ()
     else:
-        yield from range(counts.get(tower.stack.tower, 0))
+        for layer in range(counts.get(tower.stack.tower, 0)):
+            kind = tower.kind(layer)
+            if any((not p.kinds or not kind or kind in p.kinds) and kind not in p.free for p in patterns):
+                yield layer

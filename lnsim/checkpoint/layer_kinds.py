@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lnsim.checkpoint.norm_names import is_number
+
 __all__ = [
+    "bailing_kinds",
+    "bamba_kinds",
     "has",
     "hybrid_pattern",
     "is_false",
     "jamba_kinds",
+    "kimi_kinds",
+    "kv_sharing",
     "layer_types",
-    "mamba_indices",
     "mllama_kinds",
+    "parts_of_layers",
+    "qwen_kinds",
     "recurrent_kinds",
+    "shown_kinds",
+    "zamba_kinds",
 ]
 
 Config = Mapping[str, Any]
+Parts = Mapping[str, Mapping[int, frozenset[str]]]
+"""What the layers under a prefix hold: the first component behind the layer's number, and the first two."""
 
-HYBRID_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+HYBRID_LETTERS = {"M": "mixer", "*": "attention", "-": "mlp", "E": "moe"}
+# Two words for all that the families call them: attention, and a mixer that is none.
+COMMON: Mapping[str, str] = {
+    **dict.fromkeys(("full_attention", "sliding_attention"), "attention"),
+    **dict.fromkeys(("linear_attention", "mamba", "mamba2", "recurrent", "conv"), "mixer"),
+}
 MAX_LAYERS = 10_000
+MAX_DEPTH = 12  # components of a name; the deepest known layer number stands fifth
 
 
 def has(config: Config, key: str) -> bool:
@@ -37,8 +54,8 @@ def layer_types(config: Config) -> tuple[str, ...]:
     for key in ("layer_types", "layers_block_type"):
         value = config.get(key)
         if isinstance(value, list) and all(isinstance(kind, str) for kind in value):
-            return tuple(value)
-    return _split(config, "full_attn_idxs", "full_attention", "conv")  # LFM2's first configs
+            return tuple(COMMON.get(kind, kind) for kind in value)
+    return _split(config, "full_attn_idxs", "attention", "mixer")  # LFM2's first configs
 
 
 def hybrid_pattern(config: Config) -> tuple[str, ...]:
@@ -46,20 +63,20 @@ def hybrid_pattern(config: Config) -> tuple[str, ...]:
     pattern = config.get("hybrid_override_pattern")
     if isinstance(pattern, str):
         return tuple(HYBRID_LETTERS.get(letter, "unknown") for letter in pattern)
-    return tuple("attention" if kind == "full_attention" else kind for kind in layer_types(config))
+    return layer_types(config)
 
 
-def mamba_indices(config: Config) -> tuple[str, ...]:
+def bamba_kinds(config: Config) -> tuple[str, ...]:
     """Bamba: ``attn_layer_indices`` lists the attention layers, the others are Mamba."""
-    return _split(config, "attn_layer_indices", "attention", "mamba")
+    return _split(config, "attn_layer_indices", "attention", "mixer") or layer_types(config)
 
 
 def jamba_kinds(config: Config) -> tuple[str, ...]:
     """Jamba: one attention layer every ``attn_layer_period``, from ``attn_layer_offset``; the others are Mamba."""
     period, offset = config.get("attn_layer_period"), config.get("attn_layer_offset")
     if not isinstance(period, int) or not isinstance(offset, int) or period < 1:
-        return ()
-    return tuple("attention" if layer % period == offset else "mamba" for layer in range(_count(config)))
+        return layer_types(config)
+    return tuple("attention" if layer % period == offset else "mixer" for layer in range(_count(config)))
 
 
 def recurrent_kinds(config: Config) -> tuple[str, ...]:
@@ -67,12 +84,76 @@ def recurrent_kinds(config: Config) -> tuple[str, ...]:
     types = config.get("block_types") or config.get("_block_types")
     if not isinstance(types, list) or not types or not all(isinstance(kind, str) for kind in types):
         return ()
-    return tuple(types[layer % len(types)] for layer in range(_count(config)))
+    return tuple(COMMON.get(types[layer % len(types)], types[layer % len(types)]) for layer in range(_count(config)))
+
+
+def qwen_kinds(config: Config) -> tuple[str, ...]:
+    """Qwen3-Next and 3.5: attention in every fourth layer, as their config class has it where the config is silent."""
+    return layer_types(config) or _last_of_each(config, config.get("full_attention_interval", 4))
+
+
+def bailing_kinds(config: Config) -> tuple[str, ...]:
+    """Bailing's hybrid: attention in the last layer of each ``layer_group_size``, six where the config is silent."""
+    return layer_types(config) or _last_of_each(config, config.get("layer_group_size", 6))
+
+
+def kimi_kinds(config: Config) -> tuple[str, ...]:
+    """Kimi Linear: ``full_attn_layers`` counts the attention layers from one."""
+    linear = config.get("linear_attn_config")
+    layers = linear.get("full_attn_layers") if isinstance(linear, Mapping) else None
+    if not isinstance(layers, list):
+        return layer_types(config)
+    chosen = [layer - 1 for layer in layers if isinstance(layer, int)]
+    return _split({**config, "full_attn_layers": chosen}, "full_attn_layers", "attention", "mixer")
 
 
 def mllama_kinds(config: Config) -> tuple[str, ...]:
     """Llama 3.2 Vision: ``cross_attention_layers`` look at the image, the others at the text."""
-    return _split(config, "cross_attention_layers", "cross", "self")
+    return _split(config, "cross_attention_layers", "cross", "attention")
+
+
+def kv_sharing(config: Config) -> tuple[str, ...]:
+    """Gemma 3n and 4: the last ``num_kv_shared_layers`` take the keys of an earlier layer."""
+    shared, count = config.get("num_kv_shared_layers"), _count(config)
+    if not isinstance(shared, int) or not 0 <= shared <= count:
+        return ()
+    return ("own",) * (count - shared) + ("shared",) * shared
+
+
+def zamba_kinds(config: Config) -> tuple[str, ...]:
+    """Zamba: a hybrid layer is a block of attention in front of a Mamba layer."""
+    return layer_types(config) or _split(config, "hybrid_layer_ids", "hybrid", "mixer")
+
+
+def parts_of_layers(paths: Iterable[str]) -> Parts:
+    """What each layer holds, by the prefix in front of its number: one pass over all tensor paths."""
+    found: dict[str, dict[int, set[str]]] = {}
+    for path in paths:
+        parts = path.split(".", MAX_DEPTH)
+        place = next((i for i, part in enumerate(parts) if is_number(part)), None)
+        if place is None:
+            continue
+        inner = found.setdefault(".".join(parts[:place]), {}).setdefault(int(parts[place]), set())
+        inner.update((".".join(parts[place + 1 : place + 2]), ".".join(parts[place + 1 : place + 3])))
+    return {prefix: {layer: frozenset(held) for layer, held in layers.items()} for prefix, layers in found.items()}
+
+
+def shown_kinds(marks: str, prefixes: Iterable[str], parts: Parts) -> tuple[str, ...]:
+    """The kinds that the layers' own tensors show: an empty text for a layer that shows none, or two."""
+    shown: dict[int, set[str]] = {}
+    for prefix in prefixes:
+        for layer, held in parts.get(prefix, {}).items():
+            shown.setdefault(layer, set()).update(
+                kind for mark, _, kind in (word.partition("=") for word in marks.split()) if mark in held
+            )
+    kinds = {layer: next(iter(found)) for layer, found in shown.items() if len(found) == 1}
+    return tuple(kinds.get(layer, "") for layer in range(max(kinds, default=-1) + 1))
+
+
+def _last_of_each(config: Config, period: object) -> tuple[str, ...]:
+    if not isinstance(period, int) or period < 1:
+        return ()
+    return tuple("mixer" if (layer + 1) % period else "attention" for layer in range(_count(config)))
 
 
 def _split(config: Config, key: str, listed: str, others: str) -> tuple[str, ...]:

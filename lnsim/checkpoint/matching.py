@@ -11,11 +11,12 @@ from lnsim.checkpoint.families import Pattern, Stack
 from lnsim.checkpoint.norm_names import NormName
 from lnsim.errors import RoleError
 
-__all__ = ["PER_HEAD_ROLES", "Match", "Tower", "match_norms"]
+__all__ = ["PER_HEAD_ROLES", "UNKNOWN_KIND", "Match", "Tower", "count_block_names", "match_norms"]
 
 MTP_MARKS = ("enorm", "hnorm", "shared_head.norm")
 MAX_MTP_BLOCKS = 16
 PER_HEAD_ROLES = ("q_norm", "k_norm")
+UNKNOWN_KIND = "a layer of a kind that nothing tells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,10 @@ class Tower:
     n_blocks: int | None
     n_mtp: int | None = None
     kinds: tuple[str, ...] = ()
+
+    def kind(self, layer: int) -> str:
+        """The kind of a layer, an empty text where nothing tells it."""
+        return self.kinds[layer] if layer < len(self.kinds) else ""
 
     def is_mtp(self, layer: int, marked: frozenset[int]) -> bool:
         """Whether the block is a multi-token-prediction block stored behind the tower's own blocks."""
@@ -58,16 +63,19 @@ class _Line:
     pattern: Pattern
     root: str
     slots: tuple[str, ...]
+    sub_blocks: int
 
     def layer(self, numbers: tuple[int, ...]) -> int | None:
         """The layer that ``numbers`` name, -1 outside the blocks, None where a fixed number differs."""
-        layer = -1
+        layer, sub_block = -1, 0
         for slot, number in zip(self.slots, numbers, strict=True):
             if slot == "*":
-                layer = number
-            elif slot != "#" and int(slot) != number:
+                layer = number * self.sub_blocks
+            elif slot == "&" and number < self.sub_blocks:
+                sub_block = number
+            elif slot != "#" and slot != str(number):
                 return None
-        return layer
+        return layer + sub_block
 
 
 Lines = Mapping[str, Sequence[_Line]]
@@ -82,17 +90,26 @@ def _lines(stack: Stack) -> Lines:
         for pattern in stack.patterns:
             absolute = pattern.path.startswith("/")
             parts = (pattern.path[1:] if absolute else root + pattern.path).split(".")
-            numeric = [part in "*#" or part.isdigit() for part in parts]
+            numeric = [part in "*#&" or part.isdigit() for part in parts]
             key = ".".join("*" if is_number else part for part, is_number in zip(parts, numeric, strict=True))
             slots = tuple(part for part, is_number in zip(parts, numeric, strict=True) if is_number)
-            lines.setdefault(key, []).append(_Line(pattern, root, slots))
+            lines.setdefault(key, []).append(_Line(pattern, root, slots, stack.sub_blocks))
     return lines
 
 
-def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str, *, chosen: bool = False) -> list[Match]:
+def count_block_names(norms: Iterable[NormName], towers: Iterable[Tower]) -> int:
+    """How many of the names are those of norms in a block of one of the towers."""
+    known = [_lines(tower.stack) for tower in towers]
+    found = (any(line.pattern.in_block for lines in known for line in lines.get(n.template, ())) for n in norms)
+    return sum(found)
+
+
+def match_norms(
+    norms: Sequence[NormName], towers: Sequence[Tower], where: str, *, partial: bool = False
+) -> list[Match]:
     """Match every norm-like name, in order; a two-dimensional tensor that is no per-head norm is dropped.
 
-    Where someone chose these norms out of a checkpoint, the blocks beside which one stood need not be there.
+    A norm outside the blocks stands at their prefix; with ``partial`` also where the tower has no blocks.
 
     Raises:
         RoleError: one tower's blocks appear under two prefixes, or two norms claim one place.
@@ -101,11 +118,9 @@ def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], where: str, 
     marked = _marked_layers(norms)
     first = [_look_up(norm, index, marked, None) for norm in norms]
     roots = _block_roots(first, where)
-    if chosen:
-        roots = {id(match.tower): match.root for match in first if match.pattern} | roots
     matches = []
     for norm, match in zip(norms, first, strict=True):
-        if match.pattern is not None and not match.pattern.in_block:
+        if match.pattern is not None and not match.pattern.in_block and not (partial and id(match.tower) not in roots):
             match = _look_up(norm, index, marked, roots)
         if len(norm.shape) == 1 or match.pattern is not None:
             matches.append(match)
@@ -155,9 +170,9 @@ def _place(norm: NormName, tower: Tower, line: _Line, layer: int, marked: frozen
     mtp = tower.is_mtp(layer, marked)
     if not mtp and tower.n_blocks is not None and layer >= tower.n_blocks:
         return Match(norm, tower, why=f"beyond the {tower.n_blocks} blocks of the config")
-    kind = "mtp" if mtp else tower.kinds[layer] if layer < len(tower.kinds) else ""
+    kind = "mtp" if mtp else tower.kind(layer)
     if pattern.kinds and kind not in pattern.kinds:
-        return Match(norm, tower, why=f"a layer of kind {kind!r}")
+        return Match(norm, tower, layer=layer, why=f"a layer of kind {kind[:40]!r}" if kind else UNKNOWN_KIND)
     return Match(norm, tower, pattern, layer, mtp, line.root)
 
 

@@ -8,22 +8,100 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["NormName", "collapse", "looks_like_norm", "norm_names", "parse_name"]
+__all__ = ["NormName", "adapter_kind", "collapse", "is_number", "looks_like_norm", "norm_names", "parse_name", "unwrap"]
 
 KINDS = {"weight": "weight", "gamma": "weight", "scale": "weight", "bias": "bias", "beta": "bias"}
 SUFFIXES = tuple(f"{separator}{kind}" for kind in KINDS for separator in "._")
 MAX_DIGITS = 4  # no model has 10,000 blocks; longer numbers are no layer
+# What training code puts around a model or a module, and who does.
+OUTER = {
+    ("module",): "DataParallel",
+    ("_forward_module",): "Fabric",
+    ("base_model", "model"): "PEFT",
+    ("pretrained_model",): "TRL",
+    ("0", "auto_model"): "sentence-transformers",
+    ("auto_model",): "sentence-transformers",
+}
+INNER = {
+    "_orig_mod": "torch.compile",
+    "_fsdp_wrapped_module": "FSDP",
+    "_checkpoint_wrapped_module": "activation checkpointing",
+    "base_layer": "PEFT",
+    "original_module": "PEFT",
+    "modules_to_save": "PEFT",
+    "ln_tuning_layers": "PEFT",
+}
+NAMED = ("modules_to_save", "ln_tuning_layers")  # an adapter's name may follow
+# How the components begin that only an adapter's file has: changes of other weights, by PEFT's and kohya's names.
+ADAPTERS = {
+    "lora_": "LoRA",
+    "dora_": "DoRA",
+    "ia3_": "IA3",
+    "hada_w": "LoHa",
+    "lokr_w": "LoKr",
+    "oft_": "OFT",
+    "boft_": "BOFT",
+    "vera_lambda": "VeRA",
+    "prompt_embeddings": "prompt tuning",
+}
+MARKS = (*INNER, *(".".join(words) + "." for words in OUTER))
 
 
 @dataclass(frozen=True, slots=True)
 class NormName:
-    """A norm-like tensor name: ``template`` is the path with every number replaced by ``*``."""
+    """A norm-like tensor name: ``template`` is the path with every number replaced by ``*``.
+
+    ``wrappers`` say what was left out of the path: ``module. (DataParallel)``.
+    """
 
     name: str
     template: str
     numbers: tuple[int, ...]
     kind: str
     shape: tuple[int, ...]
+    wrappers: tuple[str, ...] = ()
+
+
+def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
+    """A tensor name without what wraps the model or a module in training code, and what that was.
+
+    >>> unwrap("module._orig_mod.model.norm.modules_to_save.default.weight")[0]
+    'model.norm.weight'
+    """
+    if not any(mark in name for mark in MARKS):
+        return name, ()
+    parts, found = _without_inner(name.split("."))
+    while outer := next((words for words in OUTER if tuple(parts[: len(words)]) == words), None):
+        parts = parts[len(outer) :]
+        found.append(f"{'.'.join(outer)}. ({OUTER[outer]})")
+    return ".".join(parts), tuple(dict.fromkeys(found))
+
+
+def adapter_kind(names: Iterable[str]) -> str | None:
+    """What kind of adapter the tensor names show, None where they show none."""
+    every = "\n".join(names)
+    if not any(start in every for start in ADAPTERS):
+        return None
+    for name in every.split("\n"):
+        for part in name.split(".")[-3:]:
+            for start, kind in ADAPTERS.items():
+                if part.startswith(start):
+                    return kind
+    return None
+
+
+def _without_inner(parts: list[str]) -> tuple[list[str], list[str]]:
+    kept, found = [], []
+    skip = False
+    for place, part in enumerate(parts):
+        if skip:
+            skip = False
+        elif part in INNER:
+            found.append(f"{part}. ({INNER[part]})")
+            skip = part in NAMED and place + 2 < len(parts)
+        else:
+            kept.append(part)
+    return kept, found
 
 
 def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
@@ -32,21 +110,23 @@ def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
     >>> parse_name("model.layers.3.input_layernorm.weight", (8,)).template
     'model.layers.*.input_layernorm'
     """
-    path, _, last = name.rpartition(".")
+    bare, wrappers = unwrap(name)
+    path, _, last = bare.rpartition(".")
     parts, numbers = [], []
     for part in path.split("."):
-        if _is_number(part):
+        if is_number(part):
             numbers.append(int(part))
             parts.append("*")
         else:
             parts.append(part)
     if last in KINDS:
-        return NormName(name, ".".join(parts), tuple(numbers), KINDS[last], shape)
+        return NormName(name, ".".join(parts), tuple(numbers), KINDS[last], shape, wrappers)
     stem, _, kind = last.rpartition("_")  # layer_norm_weight: a parameter of the block itself
-    return NormName(name, ".".join([*parts, stem]), tuple(numbers), KINDS[kind], shape)
+    return NormName(name, ".".join([*parts, stem]), tuple(numbers), KINDS[kind], shape, wrappers)
 
 
-def _is_number(part: str) -> bool:
+def is_number(part: str) -> bool:
+    """Whether a component may be a layer's number."""
     return part.isascii() and part.isdigit() and len(part) <= MAX_DIGITS and str(int(part)) == part
 
 
@@ -70,10 +150,12 @@ def norm_names(shapes: Mapping[str, tuple[int, ...]], leaves: Iterable[str]) -> 
     """
     known: dict[str, bool] = dict.fromkeys(leaves, True)
     found = []
+    every = "\n".join(shapes)  # looked through as one text: few checkpoints have a wrapper, and some 100,000 names
+    wrapped = any(mark in every for mark in MARKS)
     for name, shape in shapes.items():
         if not 1 <= len(shape) <= 2 or not name.endswith(SUFFIXES):
             continue
-        component = _component(name)
+        component = _component(unwrap(name)[0] if wrapped else name)
         if component not in known:
             known[component] = looks_like_norm(component)
         if known[component]:

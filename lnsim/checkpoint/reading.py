@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,7 +133,8 @@ class Reading:
             for origin in (self.sources[key],)
         ]
         extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
-        extra |= {ROLES_KEY: json.dumps(list(dict.fromkeys((*self.selection.tensors, *roles))))}
+        looked_for = dict.fromkeys((*self.selection.tensors, *self.selection.missing_layers, *roles))
+        extra |= {ROLES_KEY: json.dumps(list(looked_for))}
         extra |= {_TOWER_KEY: self.role_map.main_tower} | offset_texts(self.role_map.offset)
         extra |= {} if identity is None else identity.texts()
         if answers:
@@ -229,8 +231,8 @@ def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) ->
 
 def _config_read(opened: Checkpoint, role_map: RoleMap) -> Mapping[str, Any]:
     """The config, with the family that read the checkpoint where someone named another than the config does."""
-    config = opened.config or {}
-    return config if not role_map.told else {**config, "model_type": role_map.model_type}
+    named = {"model_type": role_map.model_type} if role_map.told or not opened.config else {}
+    return {**(opened.config or {}), **named, **role_map.shown}
 
 
 def _recorded_sources(opened: Checkpoint) -> dict[str, TensorSource]:
@@ -288,4 +290,6 @@ def _without_unread(selection: Selection, opened: Checkpoint) -> Selection:
 def _hidden_size(roles: Mapping[str, RoleVectors]) -> int:
     """Width of the residual stream, as the block norms of the main tower show it."""
     order = [role for role in ROLES if role in roles] or list(roles)
-    return roles[order[0]].hidden_size
+    stream = [role for role in order if role not in ("q_norm", "k_norm", "other")] or order
+    widths = Counter(roles[role].hidden_size for role in stream for _ in roles[role].layers)
+    return widths.most_common(1)[0][0]  # Zamba's shared attention reads the stream twice over

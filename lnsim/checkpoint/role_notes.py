@@ -21,6 +21,9 @@ def has_blocks(tower: Tower, matches: Iterable[Match]) -> bool:
 def notes_for(choice: Choice, matches: Sequence[Match]) -> Iterator[str]:
     """The notes of a role map: the choice's own, then those on blocks, heads and norms left as other."""
     yield from choice.notes
+    wrappers = dict.fromkeys(wrapper for match in matches for wrapper in match.norm.wrappers)
+    if wrappers:
+        yield f"Left out of the names when they were matched: {', '.join(wrappers)}."
     if choice.family.note:
         yield choice.family.note
     for tower in (*choice.towers, *choice.beside):

@@ -6,18 +6,20 @@ Pure: names, shapes and a parsed ``config.json`` in, a ``RoleMap`` out. The tabl
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from lnsim.checkpoint.families import NORM_TYPES, ROLES, TOWERS
 from lnsim.checkpoint.family_choice import choose
-from lnsim.checkpoint.family_table import FAMILIES, Choice, unknown_family
+from lnsim.checkpoint.family_table import FAMILIES, KINDS_KEY, Choice, Evidence, unknown_family
 from lnsim.checkpoint.gaps import block_counts, find_gaps
-from lnsim.checkpoint.matching import Match, match_norms
-from lnsim.checkpoint.norm_names import NormName, norm_names
+from lnsim.checkpoint.layer_kinds import parts_of_layers
+from lnsim.checkpoint.matching import UNKNOWN_KIND, Match, Tower, match_norms
+from lnsim.checkpoint.norm_names import NormName, adapter_kind, collapse, norm_names, unwrap
 from lnsim.checkpoint.offset import decide_offset, offset_sentence
 from lnsim.checkpoint.role_notes import has_blocks, notes_for
 from lnsim.checkpoint.store import FORMAT
@@ -28,8 +30,9 @@ __all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
 
 KINDS = ("weight", "bias")
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
+NO_OFFSET = Offset()
 LEAVES = frozenset(
-    next(part for part in reversed(pattern.path.split(".")) if part not in "*#" and not part.isdigit())
+    next(part for part in reversed(pattern.path.split(".")) if part not in "*#&" and not part.isdigit())
     for family in FAMILIES
     for stack in family.stacks
     for pattern in stack.patterns
@@ -45,7 +48,6 @@ TELLTALES = (
     "post_self_attn_layernorm",
     "post_mlp_layernorm",
 )
-NO_OFFSET = Offset()
 TOWER_WORDS = {
     "vision": ("vision", "visual", "image", "vit", "vpm", "resampler"),
     "audio": ("audio", "speech", "apm"),
@@ -89,8 +91,9 @@ class RoleMap:
 
     ``n_layers`` holds the blocks expected of each tower (from the config where it tells, else counted).
     ``missing_layers`` maps a role key to the layers that lack its weight, gaps by design included; -1 stands for a
-    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader. ``offset`` is what is
-    added where the family stores gamma minus one; ``told`` says that a person named the family.
+    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader. ``shown`` is what an
+    extract must add to its config to be read alike: the kinds of layer that only other tensors of the checkpoint show.
+    ``offset`` is what is added where the family stores gamma minus one; ``told`` says that a person named the family.
     """
 
     family: str
@@ -101,6 +104,7 @@ class RoleMap:
     n_layers: Mapping[str, int]
     missing_layers: Mapping[str, tuple[int, ...]]
     notes: tuple[str, ...]
+    shown: Mapping[str, Any] = field(default_factory=dict)
     offset: Offset = NO_OFFSET
     told: bool = False
 
@@ -129,6 +133,7 @@ def map_roles(
     model_type: str | None = None,
     main_tower: str | None = None,
     metadata: Mapping[str, str] = NO_METADATA,
+    base_model: str | None = None,
 ) -> RoleMap:
     """Map every norm of a checkpoint to its tower, layer and role.
 
@@ -139,44 +144,147 @@ def map_roles(
         model_type: read the checkpoint as this family, whatever the config says.
         main_tower: take this one for the main tower, if any of its norms is there.
         metadata: the free texts of the checkpoint's files.
+        base_model: the model that an adapter belongs to, where it is known, for messages; else the config's
+            ``base_model_name_or_path``.
 
     Raises:
         RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
     """
+    _check_config(config, where)
+    base = base_model or (config or {}).get("base_model_name_or_path")
+    norms = norm_names(shapes, LEAVES)
+    _check_wrappers(norms, where)
+    try:
+        choice = choose(_evidence(norms, shapes, config, where), config, model_type)
+    except RoleError as error:
+        kind = adapter_kind(shapes)
+        raise (_adapter_error(kind, norms, base, where) if kind else error) from None
+    chosen = metadata.get("format") == FORMAT
+    matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=chosen)
+    _check_sizes(matches, where)
+    _check_kinds(matches, where)
+    _check_layout(choice, matches, where)
+    main = _main_tower(choice, matches, main_tower, lowest=-1 if chosen else 0)
+    adapter = adapter_kind(shapes) if main is None or _gaps(choice, matches) else None
+    if adapter and main is None:
+        matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=True)
+        main = _main_tower(choice, matches, main_tower, lowest=-1)
+    if main is None:
+        raise _adapter_error(adapter, norms, base, where) if adapter else _no_block_norms(choice, matches, where)
+    told = model_type is not None
+    found = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata, told=told), told)
+    return _without_gaps(found, adapter, base) if adapter else found
+
+
+def _check_config(config: object, where: str) -> None:
     if config is not None and not isinstance(config, Mapping):
         raise RoleError(
             f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. "
             f"Check the repo's config.json."
         )
-    norms = norm_names(shapes, LEAVES)
-    choice = choose([norm for norm in norms if len(norm.shape) == 1], config, model_type, where)
-    chosen = metadata.get("format") == FORMAT
-    matches = match_norms(norms, (*choice.towers, *choice.beside), where, chosen=chosen)
-    _check_sizes(matches, where)
-    towers = (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
-    _check_layout(choice, matches, where)
-    known = frozenset(tower.stack.tower for tower in towers)
-    main = main_tower if main_tower in known and chosen else _main_tower(choice, matches, where, main_tower)
+
+
+def _without_gaps(found: RoleMap, adapter: str, base: object) -> RoleMap:
+    """What an adapter lacks is no gap: its base model has it."""
+    note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
+    return replace(found, missing_layers=MappingProxyType({}), notes=(*found.notes, note))
+
+
+def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
+    return (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
+
+
+def _gaps(choice: Choice, matches: Sequence[Match]) -> dict[tuple[str, str], tuple[int, ...]]:
+    towers = _towers(choice, matches)
+    return find_gaps(towers, matches, block_counts(towers, matches))
+
+
+def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offset, told: bool) -> RoleMap:
+    towers = _towers(choice, matches)
     biased = frozenset(match.norm.template for match in matches if match.norm.kind == "bias")
-    offset = decide_offset(choice, shapes, metadata, told=model_type is not None)
-    tensors = tuple(_tensor(match, main, biased, offset) for match in matches)
-    counts = block_counts(towers, matches)
+    gaps = {role_key(main, *key): layers for key, layers in _gaps(choice, matches).items()}
+    notes = [*notes_for(choice, matches)]
+    if shown := _shown(towers):
+        notes.append("The config does not tell the kinds of the layers: taken from the other tensors that they hold.")
     return RoleMap(
         family=choice.family.name,
         model_type=choice.model_type,
         main_tower=main,
-        norm_type=next(tower.stack.norm_type for tower in towers if tower.stack.tower == main),
-        tensors=tensors,
-        n_layers=MappingProxyType(counts),
-        missing_layers=MappingProxyType(
-            {role_key(main, *key): layers for key, layers in find_gaps(towers, matches, counts).items()}
-        ),
-        notes=tuple(
-            filter(None, (*notes_for(choice, matches), offset_sentence(offset), _tower_sentence(choice, main)))
-        ),
+        norm_type=next(t.stack.norm_type for t in (*towers, *choice.beside) if t.stack.tower == main),
+        tensors=tuple(_tensor(match, main, biased, offset) for match in matches),
+        n_layers=MappingProxyType(block_counts(towers, matches)),
+        missing_layers=MappingProxyType(gaps),
+        notes=tuple(filter(None, (*notes, offset_sentence(offset), _tower_sentence(choice, main)))),
+        shown=MappingProxyType(shown),
         offset=offset,
-        told=model_type is not None,
+        told=told,
     )
+
+
+def _adapter_error(kind: str, norms: Sequence[NormName], base: object, where: str) -> RoleError:
+    """The error for an adapter whose file holds no norms, or only some of a model that is not told."""
+    named = f" ({str(base)[:200]})" if base else ""
+    if not norms:
+        return RoleError(
+            f"While giving roles to the norms of {where}: expected a model, found an adapter ({kind}), which holds "
+            f"changes of other weights and no norms of its own. Name its base model{named}, whose norms it uses."
+        )
+    return RoleError(
+        f"While giving roles to the norms of {where}: expected the names of a family's blocks, found an adapter "
+        f"({kind}) with some trained norms: {', '.join(collapse(norms))}. Pass the model_type of its base model{named} "
+        f"to read them."
+    )
+
+
+def _evidence(
+    norms: Sequence[NormName], shapes: Iterable[str], config: Mapping[str, Any] | None, where: str
+) -> Evidence:
+    told = (config or {}).get(KINDS_KEY)
+    parts = functools.cache(lambda: parts_of_layers(unwrap(name)[0] for name in shapes))
+    vectors = [norm for norm in norms if len(norm.shape) == 1]
+    return Evidence(vectors, parts, told if isinstance(told, Mapping) else {}, where)
+
+
+def _shown(towers: Iterable[Tower]) -> dict[str, Any]:
+    kinds = {
+        tower.stack.tower: list(tower.kinds)
+        for tower in towers
+        if tower.stack.marks and tower.kinds and not (tower.stack.kinds and tower.stack.kinds(tower.config))
+    }
+    return {KINDS_KEY: kinds} if kinds else {}
+
+
+def _check_kinds(matches: Iterable[Match], where: str) -> None:
+    """Refuse to guess what a norm feeds whose role depends on the kind of its layer.
+
+    Raises:
+        RoleError: neither the config nor the layer's other tensors tell the kind.
+    """
+    unknown = [match for match in matches if match.why == UNKNOWN_KIND and match.pattern is None]
+    if unknown:
+        layers = ", ".join(str(layer) for layer in sorted({match.layer for match in unknown})[:12])
+        raise RoleError(
+            f"While giving roles to the norms of {where}: what {unknown[0].norm.name!r:.120} feeds depends on the kind "
+            f"of its layer; expected the config (such as its 'layer_types') or the layer's other tensors to tell it, "
+            f"found neither for layers {layers}. Put the model's config.json beside the file."
+        )
+
+
+def _check_wrappers(norms: Iterable[NormName], where: str) -> None:
+    """Refuse two norms that would be one without what wraps them, as a trained one beside its original.
+
+    Raises:
+        RoleError: there are two such; the message names both.
+    """
+    paths: dict[tuple[object, ...], NormName] = {}
+    for norm in norms:
+        first = paths.setdefault((norm.template, norm.numbers, norm.kind), norm)
+        if first is not norm and (first.wrappers or norm.wrappers):
+            raise RoleError(
+                f"While giving roles to the norms of {where}: expected one norm a place, found {first.name!r:.160} and "
+                f"{norm.name!r:.160}, which differ only in what wraps them. Save the model unwrapped (or merged), so "
+                f"that one is left."
+            )
 
 
 def _check_sizes(matches: Iterable[Match], where: str) -> None:
@@ -196,22 +304,23 @@ def _check_sizes(matches: Iterable[Match], where: str) -> None:
             )
 
 
-def _main_tower(choice: Choice, matches: Sequence[Match], where: str, wanted: str | None) -> str:
-    """The tower wanted, else the first one of the family that has block norms.
+def _main_tower(choice: Choice, matches: Sequence[Match], wanted: str | None, lowest: int) -> str | None:
+    """The tower wanted, else the first one that has block norms (with ``lowest`` -1: any norms); None where none has.
 
-    Raises:
-        RoleError: no tower has any.
+    An extract may hold no norm of the main tower, and remembers which it is.
     """
-    present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= 0 and not m.mtp}
+    if lowest < 0 and any(tower.stack.tower == wanted for tower in (*choice.towers, *choice.beside)):
+        return wanted
+    present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= lowest and not m.mtp}
     if wanted in present:
         return wanted
-    for stack in choice.family.stacks:
-        if stack.tower in present:
-            return stack.tower
-    names = [match.norm for match in matches]
-    raise unknown_family(
-        names, where, f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
-    )
+    towers = (tower.stack.tower for tower in (*choice.towers, *choice.beside))
+    return next((tower for tower in towers if tower in present), None)
+
+
+def _no_block_norms(choice: Choice, matches: Iterable[Match], where: str) -> RoleError:
+    found = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
+    return unknown_family([match.norm for match in matches], where, found)
 
 
 def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:

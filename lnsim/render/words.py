@@ -33,6 +33,7 @@ __all__ = [
 ROLE_LABELS: Mapping[str, str] = {
     "pre_attention": "pre-attention",
     "pre_mlp": "pre-MLP",
+    "pre_mixer": "pre-mixer",
     "post_attention": "post-attention",
     "post_mlp": "post-MLP",
     "pre_cross_attention": "pre-cross-attention",

@@ -21,7 +21,15 @@ from lnsim.study.relations import RELATED_KINDS
 
 __all__ = ["Pairs", "experiments"]
 
-_BLOCK_ROLES = ("pre_attention", "pre_mlp", "post_attention", "post_mlp", "pre_cross_attention", "post_cross_attention")
+_BLOCK_ROLES = (
+    "pre_attention",
+    "pre_mlp",
+    "pre_mixer",
+    "post_attention",
+    "post_mlp",
+    "pre_cross_attention",
+    "post_cross_attention",
+)
 _MOST_LISTED = 10
 _MOST_DRAWN = 4
 _LAYERS = 3
