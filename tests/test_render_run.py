@@ -17,6 +17,7 @@ from lnsim.render.notebooks import Notebook, list_notebooks
 from lnsim.render.page import PAGE_MIME
 from lnsim.render.record import Outcome, load_run
 from lnsim.render.run import Plan, plan_study, run_plans
+from lnsim.render.saving import claim_folder
 from lnsim.study.catalog import load_study
 
 PARAMETERS = code('study = "a"  # name\nsource = "auto"  # where\nseed = None  # of the shuffles', tags=("parameters",))
@@ -164,9 +165,10 @@ def test_a_plan_holds_its_study() -> None:
 def test_a_file_in_place_of_the_folder_of_reports_is_one_clear_error_before_anything_runs(
     tmp_path: Path, place: str
 ) -> None:
-    (tmp_path / place).parent.mkdir(exist_ok=True)
+    if place != "reports":
+        claim_folder(tmp_path / "reports")
     (tmp_path / place).write_text("mine")
     plan = Plan(load_study("small_models"), "stored", ())
-    with pytest.raises(NotebookError, match=r"Making the folder '.*small_models' for reports: (File exists|Not a dir)"):
+    with pytest.raises(NotebookError, match=r"(Making|Writing) .*reports.*: (File exists|Not a directory)"):
         run_plans([plan], tmp_path / "reports", tmp_path, {}, 1, 60, lambda study, outcome: None)
     assert (tmp_path / place).read_text() == "mine"

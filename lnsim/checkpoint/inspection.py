@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from lnsim.checkpoint.header import TensorInfo
 from lnsim.checkpoint.opening import open_checkpoint
@@ -97,14 +98,14 @@ class Inspection:
 
 
 def inspect(
-    source: str, revision: str | None = None, *, model_type: str | None = None, progress: Progress = no_progress
+    source: str | Path, revision: str | None = None, *, model_type: str | None = None, progress: Progress = no_progress
 ) -> Inspection:
     """Describe what a SOURCE names; an unknown family is described too, with the reason that it has no roles.
 
     Raises:
         LnsimError: when the checkpoint cannot be opened.
     """
-    opened = open_checkpoint(source, revision, progress=progress)
+    opened = open_checkpoint(str(source), revision, progress=progress)
     infos = tensor_infos(opened)
     try:
         role_map, problem = map_checkpoint(opened, model_type), None
