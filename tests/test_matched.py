@@ -7,7 +7,7 @@ import pytest
 from made_vectors import drawn, made
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.cells import LayerCells
+from lnsim.measure.layer_cells import LayerCells
 from lnsim.measure.matched import MatchedRows
 from lnsim.measure.metrics import cosine_terms, pairwise
 

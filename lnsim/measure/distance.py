@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.cells import LayerCells
+from lnsim.measure.layer_cells import LayerCells
 from lnsim.measure.model_pairs import ModelPair, with_role
 
 __all__ = [
