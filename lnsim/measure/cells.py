@@ -37,9 +37,9 @@ def statistics(models: Models, roles: Sequence[str] | None = None) -> pd.DataFra
         roles: those wanted, as far as a model has them; all where None.
 
     Returns:
-        ``model``, ``role``, ``layer``, ``channels``; ``mean``, ``std`` (ddof 0), ``norm``, ``min``, ``max`` over the
-        channels of the effective γ; ``share``, its mean over its root mean square; ``negative``, the share of channels
-        below 0; ``name``, the tensor's.
+        ``model``, ``role``, ``layer``, ``channels``, ``norm_type``; ``mean``, ``std`` (ddof 0), ``norm``, ``min`` and
+        ``max`` over the channels of the effective γ; ``share``, its mean over its root mean square; ``negative``, the
+        share of channels below 0; ``name``, the tensor's.
 
     >>> import lnsim
     >>> frame = statistics({"smollm2": lnsim.load("smollm2-135m-instruct")}, ["pre_attention"])
@@ -64,6 +64,7 @@ def _statistics(key: str, one: RoleVectors) -> pd.DataFrame:
     values = {name: getattr(found, name) for name in ("mean", "std", "norm", "min", "max", "share")}
     below = (one.scale < 0).mean(axis=1)
     where = {"model": key, "role": one.role, "layer": one.layers, "channels": one.hidden_size}
+    where["norm_type"] = one.norm_type
     return pd.DataFrame({**where, **values, "negative": below, "name": list(one.names)})
 
 
