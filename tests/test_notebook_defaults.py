@@ -37,7 +37,7 @@ def test_a_notebook_opens_with_its_own_parameters(path: Path) -> None:
     assert source == "auto"
     # In JupyterLab the experiment is the one that run_all.py runs: a value that stands here is that of the study's file.
     stands = load_study(study).experiments[path.stem[:2]]
-    assert not {name: value for name, value in given.items() if value is not None and value != stands[name]}
+    assert not {name: value for name, value in given.items() if value and value != stands.get(name)}
     page = Page.open(path.stem[:2], study, source, **given)
     models = page.settings.models if "models" in given else []
     assert not models or study_vectors(load_study(study), source, models[:1]).vectors
