@@ -7,7 +7,6 @@ import pytest
 from made_vectors import drawn, made
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.layer_cells import LayerCells
 from lnsim.measure.matched import MatchedRows
 from lnsim.measure.metrics import cosine_terms, pairwise
 
@@ -40,15 +39,3 @@ def test_models_without_a_common_layer_or_size_are_refused() -> None:
         one.against(MatchedRows.of(drawn(1, layers=[2, 3])["pre_mlp"]))
     with pytest.raises(ComparisonError, match="hidden sizes 64 and 32 differ"):
         one.against(MatchedRows.of(drawn(1, size=32)["pre_mlp"]))
-
-
-def test_cells_are_those_of_the_general_metrics_whatever_models_share_the_matrix() -> None:
-    models = {"a": drawn(0, layers=[0, 1]), "b": drawn(1, size=32), "c": drawn(2, layers=[4, 6, 9])}
-    cells = LayerCells.of(models, "pre_mlp")
-    a, c = models["a"]["pre_mlp"].scale, models["c"]["pre_mlp"].scale
-    assert cells.values("cosine", "a", "c") == pytest.approx(pairwise(a, c, "cosine"), abs=1e-14)
-    assert cells.values("r", "c", "a") == pytest.approx(pairwise(c, a, "pearson"), abs=1e-14)
-    with pytest.raises(ComparisonError, match="their hidden sizes differ"):
-        cells.values("r", "a", "b")
-    with pytest.raises(ComparisonError, match="'z' has no norms of this role"):
-        cells.values("r", "a", "z")
