@@ -180,6 +180,17 @@ def test_an_extract_remembers_its_source_by_a_digest_and_an_extract_of_it_too(
     assert (second.name, kept[0].identity) == ("m.safetensors", kept[1].identity)
 
 
+def test_two_parts_of_one_repo_are_two_extracts(hub: HubStandIn, tmp_path: Path) -> None:
+    for number, part in enumerate(("te", "te2")):
+        files = checkpoint_files(llama_tensors(seed=number), LLAMA_CONFIG)
+        hub.add("org/pipe", {f"te/{n}": c for n, c in ONE.items()} | {f"{part}/{n}": c for n, c in files.items()})
+    code, _, err = run("extract", "org/pipe/te", "org/pipe/te2", "--out", str(tmp_path))
+    assert (code, err) == (0, "")
+    assert [name.partition("@")[0] for name in names(tmp_path)] == ["org--pipe--te", "org--pipe--te2"]
+    one, other = (lnsim.load(path) for path in sorted(tmp_path.iterdir()))
+    assert one["final"].stored.tobytes() != other["final"].stored.tobytes()
+
+
 def test_a_checkpoint_that_lost_tensors_says_so_and_the_extract_stays(tmp_path: Path) -> None:
     folder = model(tmp_path / "m")
     path = extract_and_keep(folder, out=tmp_path / "out").path
