@@ -120,3 +120,16 @@ def test_holm_is_over_all_rows_of_the_frame_that_are_tested() -> None:
     found = tests({"a": drawn(1), "b": drawn(2), "c": drawn(1)}, [("a", "b"), ("a", "c"), ("b", "c")], ["pre_mlp"], 99)
     assert found.p_holm.min() == pytest.approx(3 * found.pvalue.min())
     assert (found.p_holm >= found.pvalue).all()
+
+
+def test_layers_that_are_asked_for_stand_alone_and_one_that_is_not_there_is_left_out() -> None:
+    both = {"a": drawn(1, [0, 2, 5]), "b": drawn(2, [1, 2])}
+    frame = cells(both, [("a", "b"), ("a", "a")], ["pre_mlp"], layers=[2, 5, 9])
+    assert frame[["a", "b", "layer_a", "layer_b"]].to_numpy().tolist() == [
+        ["a", "b", 2, 2], ["a", "b", 5, 2], ["a", "a", 2, 2], ["a", "a", 2, 5], ["a", "a", 5, 2], ["a", "a", 5, 5],
+    ]  # fmt: skip
+    whole = cells(both, [("a", "b")], ["pre_mlp"])
+    same = whole[(whole.layer_a == 2) & (whole.layer_b == 2)].cosine.iloc[0]
+    assert frame.cosine.iloc[0] == pytest.approx(same, abs=1e-14)
+    with pytest.raises(ComparisonError, match="no pair has norms of pre_mlp"):
+        cells(both, [("a", "b")], ["pre_mlp"], layers=[7])

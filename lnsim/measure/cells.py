@@ -6,6 +6,7 @@ They are plain data frames: what is computed from them, and how, stands in the n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,11 @@ def _statistics(key: str, one: RoleVectors) -> pd.DataFrame:
 
 
 def cells(
-    models: Models, pairs: Iterable[Pair], roles: Iterable[Role], metrics: Sequence[str] = ("cosine", "pearson")
+    models: Models,
+    pairs: Iterable[Pair],
+    roles: Iterable[Role],
+    metrics: Sequence[str] = ("cosine", "pearson"),
+    layers: Iterable[int] | None = None,
 ) -> pd.DataFrame:
     """One row a comparison of two vectors: every layer of one model with every layer of the other.
 
@@ -78,6 +83,7 @@ def cells(
         pairs: names of two models; a model beside itself compares its layers with one another.
         roles: of both models, or two, one of each. A pair that lacks one, or of two widths, has no rows.
         metrics: names in ``METRICS``, a column each; ``changed_ratio`` is NaN where there are no bits to compare.
+        layers: the numbers wanted on either side, as far as a model has them; all where None.
 
     Returns:
         ``a``, ``b``, ``role`` (or ``role_a × role_b``), ``layer_a``, ``layer_b``, ``offset`` (b less a), a column a
@@ -96,19 +102,22 @@ def cells(
     if unknown := [name for name in metrics if name not in METRICS]:
         raise ComparisonError(f"There is no metric '{unknown[0]}'; the known ones are {', '.join(METRICS)}.")
     wanted = [_two(role) for role in roles]
-    frames = [
-        _cells(models, (a, b), names, metrics)
-        for a, b in pairs
-        for names in wanted
-        if not _obstacle(models, a, b, names)
-    ]
+    only = None if layers is None else list(layers)
+    frames = []
+    for a, b in pairs:
+        for names in wanted:
+            if not _obstacle(models, a, b, names):
+                one, other = _only(models[a][names[0]], only), _only(models[b][names[1]], only)
+                if len(one.layers) and len(other.layers):
+                    frames.append(_cells((a, b), names, one, other, metrics))
     if not frames:
         raise ComparisonError(f"Comparing layers: no pair has norms of {_listed(wanted)} of one width.")
     return pd.concat(frames, ignore_index=True)
 
 
-def _cells(models: Models, pair: tuple[str, str], roles: tuple[str, str], metrics: Sequence[str]) -> pd.DataFrame:
-    a, b = (models[key][role] for key, role in zip(pair, roles, strict=True))
+def _cells(
+    pair: tuple[str, str], roles: tuple[str, str], a: RoleVectors, b: RoleVectors, metrics: Sequence[str]
+) -> pd.DataFrame:
     shares = [row_statistics(one.scale).share for one in (a, b)]
     rows, columns = (grid.ravel() for grid in np.meshgrid(a.layers, b.layers, indexing="ij"))
     found: dict[str, Any] = {"a": pair[0], "b": pair[1], "role": _name(roles), "layer_a": rows, "layer_b": columns}
@@ -116,6 +125,16 @@ def _cells(models: Models, pair: tuple[str, str], roles: tuple[str, str], metric
     found |= {name: _measured(a, b, name) for name in metrics}
     found |= {"share_a": np.repeat(shares[0], len(b.layers)), "share_b": np.tile(shares[1], len(a.layers))}
     return pd.DataFrame({**found, "mean_term": np.outer(*shares).ravel()})
+
+
+def _only(one: RoleVectors, layers: list[int] | None) -> RoleVectors:
+    if layers is None:
+        return one
+    rows = np.flatnonzero(np.isin(one.layers, layers))
+    names = tuple(one.names[row] for row in rows)
+    dtypes = tuple(one.dtypes[row] for row in rows) if one.dtypes else ()
+    kept = {name: getattr(one, name)[rows] for name in ("layers", "scale", "stored")}
+    return replace(one, **kept, names=names, dtypes=dtypes, bias=None, stored_bias=None, bias_names=())
 
 
 def _measured(a: RoleVectors, b: RoleVectors, metric: str) -> Matrix:
