@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lnsim.errors import StudyError
-from lnsim.study.claims.cells import Cell, Vector, cells_of, models_of
+from studies.claims.cells import Cell, Vector, cells_of, models_of
 
 DEPTHS = {"a": 4, "b": 3, "c": 3}
 

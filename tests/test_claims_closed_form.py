@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from published_claims import corpus
 
-from lnsim.study.claims import closed_form
-from lnsim.study.claims.cells import Cell, Vector
-from lnsim.study.claims.intervals import Interval, exactly
+from studies.claims import closed_form
+from studies.claims.cells import Cell, Vector
+from studies.claims.intervals import Interval, exactly
 
 
 def cosine(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:

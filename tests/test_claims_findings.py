@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from published_claims import corpus
 
-from lnsim.study.claims import control, finding_groups, finding_rounding, finding_sigma, finding_table, report
-from lnsim.study.claims.intervals import Interval
+from studies.claims import control, finding_groups, finding_rounding, finding_sigma, finding_table, report
+from studies.claims.intervals import Interval
 
 
 def test_the_printed_table_lies_where_no_r_can_bring_it() -> None:

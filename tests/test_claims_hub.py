@@ -12,10 +12,10 @@ from published_claims import FOLDER, by_the_others
 import lnsim
 from lnsim.checkpoint.header import LENGTH_BYTES, parse_header
 from lnsim.checkpoint.store import StoredTensor, extract_name, read_provenance, write_extract
-from lnsim.study.claims import judging
-from lnsim.study.claims.corpus import claims_dir, read_corpus
-from lnsim.study.replica import build_replica
 from lnsim.study.vectors import study_vectors
+from studies.claims import judging
+from studies.claims.corpus import claims_dir, read_corpus
+from studies.replica import build_replica
 
 ROOT = FOLDER.parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lnsim.errors import ComparisonError
-from lnsim.study.claims.intervals import Interval, corners, exactly, hull, mean_of, spread_of
+from studies.claims.intervals import Interval, corners, exactly, hull, mean_of, spread_of
 
 number = st.floats(-10, 10)
 width = st.floats(0, 2)

@@ -8,10 +8,10 @@ import pytest
 from published_claims import FOLDER, by_the_others, corpus
 
 import lnsim
-from lnsim.study.claims import judging, report
-from lnsim.study.claims.cells import Vector
-from lnsim.study.claims.control_points import control_points
 from lnsim.study.vectors import study_vectors
+from studies.claims import judging, report
+from studies.claims.cells import Vector
+from studies.claims.control_points import control_points
 
 ROOT = FOLDER.parents[2]
 CALIBRATION = ROOT / "data" / "studies" / "replica" / "solar_glm.toml"

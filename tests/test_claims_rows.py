@@ -9,7 +9,7 @@ import pytest
 from published_claims import FOLDER, corpus
 
 from lnsim.errors import StudyError
-from lnsim.study.claims.rows import read_claims, read_facts
+from studies.claims.rows import read_claims, read_facts
 
 HEADER = "claim,document,line,section,statement,metric,statistic,role,members,meaning,value,low,high,half,note\n"
 ROW = "000-001,000,1,s,A cosine,cosine,,pre_attention,a@1:b@1,equals,0.38,,,0.005,\n"

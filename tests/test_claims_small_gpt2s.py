@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lnsim.errors import StudyError
-from lnsim.study.claims.small_gpt2s import cosines_of_003, printed_cosines
+from studies.claims.small_gpt2s import cosines_of_003, printed_cosines
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from published_claims import claim
 
-from lnsim.study.claims.bounds import Bound
-from lnsim.study.claims.cells import Cell, Vector, cells_of
-from lnsim.study.claims.evaluate import AGREES, CONTRADICTS, OPEN, compared, evaluate
-from lnsim.study.claims.intervals import Interval, exactly
-from lnsim.study.claims.ranges import ranges
-from lnsim.study.claims.rows import Claim
-from lnsim.study.claims.statistics import over, within_groups
+from studies.claims.bounds import Bound
+from studies.claims.cells import Cell, Vector, cells_of
+from studies.claims.evaluate import AGREES, CONTRADICTS, OPEN, compared, evaluate
+from studies.claims.intervals import Interval, exactly
+from studies.claims.ranges import ranges
+from studies.claims.rows import Claim
+from studies.claims.statistics import over, within_groups
 
 ROLE = "r"
 DEPTHS = {"a": 4, "b": 4, "c": 4}

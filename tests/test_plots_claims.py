@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from lnsim.render import plots
+from studies.claims import plots
 
 
 @pytest.fixture(autouse=True)

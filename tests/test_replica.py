@@ -29,14 +29,14 @@ from lnsim.checkpoint.ranges import tensor_range
 from lnsim.checkpoint.store import extract_name
 from lnsim.errors import StoreError, StudyError
 from lnsim.study.catalog import Study
-from lnsim.study.replica import REPLICA_SENTENCE, build_projections, build_replica, missing_models
-from lnsim.study.replica.calibration import calibration_path, load_calibration
-from lnsim.study.replica.files import is_current, tensors_sha256, write_file
-from lnsim.study.replica.grid import fit, from_bits, round_to_bf16
-from lnsim.study.replica.noise import draw, exact_dot, standardised, stream
-from lnsim.study.replica.patterns import all_patterns, pinned_places
-from lnsim.study.replica.projections import matrices_of
 from lnsim.study.vectors import study_vectors
+from studies.replica import REPLICA_SENTENCE, build_projections, build_replica, missing_models
+from studies.replica.calibration import calibration_path, load_calibration
+from studies.replica.files import is_current, tensors_sha256, write_file
+from studies.replica.grid import fit, from_bits, round_to_bf16
+from studies.replica.noise import draw, exact_dot, standardised, stream
+from studies.replica.patterns import all_patterns, pinned_places
+from studies.replica.projections import matrices_of
 
 ROOT = Path(__file__).resolve().parents[1]
 Array = npt.NDArray[Any]
@@ -408,7 +408,7 @@ def test_correlations_that_contradict_one_another_are_refused(tmp_path: Path) ->
 
 def test_no_code_of_the_replica_knows_a_study_or_a_model(study: Study) -> None:
     names = {study.name, *(model.key for model in study.models), *(model.label for model in study.models)}
-    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "lnsim/study/replica").glob("*.py"))
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "studies/replica").glob("*.py"))
     assert not [name for name in names if re.search(rf"\b{re.escape(name)}\b", code, re.IGNORECASE)]
 
 

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
-from zoo.plan import full_zoo  # noqa: E402
-from zoo.recipes import Recipe  # noqa: E402
-from zoo.texts import SOURCES  # noqa: E402
+from studies.zoo.plan import full_zoo  # noqa: E402
+from studies.zoo.recipes import Recipe  # noqa: E402
+from studies.zoo.texts import SOURCES  # noqa: E402
 
 FOLDER = ROOT / "data" / "vectors" / "zoo"
 RECIPES = {recipe.name: recipe for recipe in full_zoo()}

@@ -45,7 +45,7 @@ def fetch_command(study: Study) -> str:
     """The command that brings a study's vectors: from the Hub, by training its models, or out of the repository."""
     if "hub" in study.sources:
         return f"python run_all.py --study {study.name} --source hub"
-    return "python -m zoo" if study.has_descent else f"git checkout -- data/vectors/{study.name}"
+    return "python -m studies.zoo" if study.has_descent else f"git checkout -- data/vectors/{study.name}"
 
 
 def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) -> dict[str, str]:
@@ -133,7 +133,7 @@ def _any_stored(study: Study) -> bool:
 
 def _replica_vectors(study: Study, models: Iterable[Model]) -> StudyVectors:
     import lnsim
-    from lnsim.study.replica import build_replica, missing_models
+    from studies.replica import build_replica, missing_models
 
     paths, missing = build_replica(study), missing_models(study)
     wanted = [model.key for model in models]

@@ -145,7 +145,7 @@ def _open(study: Study, model: Model, kind: str, replica: Mapping[str, Path]) ->
 
 
 def _replica_paths(study: Study) -> Mapping[str, Path]:
-    from lnsim.study.replica import build_projections
+    from studies.replica import build_projections
 
     return build_projections(study)
 
