@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from studies.claims.checks import Beside
-from studies.claims.corpus import Corpus, read_corpus
+from studies.claims.evaluate import Beside
 from studies.claims.judging import judge_by_the_others
+from studies.claims.published import Corpus, read_corpus
 from studies.claims.rows import Claim
 
 __all__ = ["FOLDER", "by_the_others", "claim", "corpus"]

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from published_claims import by_the_others, claim, corpus
 
-from studies.claims.arithmetic import alone
-from studies.claims.counting import counts
-from studies.claims.evaluate import AGREES, CONTRADICTS
+from studies.claims.bounds import AGREES, CONTRADICTS
+from studies.claims.counting import alone, counts
 from studies.claims.intervals import Interval, exactly
 
 

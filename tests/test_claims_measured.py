@@ -13,10 +13,10 @@ from published_claims import by_the_others, corpus
 
 from lnsim.checkpoint.vectors import NormVectors
 from studies.claims import judging
-from studies.claims.cells import Cell, Vector, cells_of
-from studies.claims.corpus import Corpus
 from studies.claims.intervals import Interval
 from studies.claims.measured import Measured
+from studies.claims.published import Corpus
+from studies.claims.rows import Cell, Vector, cells_of
 
 ROLE = "pre_attention"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from published_claims import by_the_others, claim, corpus
 
-from studies.claims.bounds import Bound, best, joined
-from studies.claims.cells import Cell, Vector, cells_of
-from studies.claims.evaluate import AGREES, CONTRADICTS
+from studies.claims.bounds import AGREES, CONTRADICTS, Bound, best, joined
 from studies.claims.intervals import Interval, exactly
+from studies.claims.rows import Cell, Vector, cells_of
 
 
 def bound(low: float, high: float, firm: bool) -> Bound:

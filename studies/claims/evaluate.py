@@ -1,4 +1,8 @@
-"""This module holds a published number on vectors against what is known of it: printed elsewhere, or measured."""
+"""This module holds a published number against what is known of it, each by the rule that fits its kind.
+
+What is known was printed elsewhere, or measured. A range of γ must hold the mean of every vector, and both ends that
+were read off a figure; where vectors are at hand, their least and largest values are known outright.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +10,86 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from studies.claims.bounds import Bound, Lookup, best, joined
-from studies.claims.cells import Cell, cells_of
+from studies.claims.bounds import (
+    AGREES,
+    CONTRADICTS,
+    OPEN,
+    Bound,
+    Finding,
+    Lookup,
+    best,
+    compared,
+    joined,
+    of_each,
+    over,
+    within_groups,
+    without,
+)
+from studies.claims.counting import ALONE, COUNTS, alone, counts
 from studies.claims.intervals import Interval, exactly, hull, spread_of
-from studies.claims.rows import Claim
-from studies.claims.statistics import of_each, over, within_groups, without
+from studies.claims.published import PAIRWISE, SINGLE
+from studies.claims.rows import Cell, Claim, cells_of
 
-__all__ = ["AGREES", "CONTRADICTS", "OPEN", "Finding", "compared", "evaluate"]
+__all__ = ["NOTHING", "Beside", "beside", "evaluate", "findings_of", "ranges"]
 
-AGREES, CONTRADICTS, OPEN = "agrees", "contradicts", "open"
-
-_TOO_WIDE = 3.0
-"""A bound more than this many times as wide as the printed number agrees with too much to count as an agreement."""
+NOTHING = "nothing to compare"
+"""What the other published numbers say of a claim where they say nothing, or nothing sharp enough."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What one piece of evidence says of a claim.
+class Beside:
+    """A claim beside what is known of it from one side: the other published numbers, or vectors.
 
     Args:
-        outcome: AGREES, CONTRADICTS, or OPEN where the evidence is too coarse to say.
-        bound: the evidence.
-        where: which part of the claim it is about, empty for the whole.
+        outcome: AGREES, CONTRADICTS or NOTHING.
+        findings: those that the outcome rests on.
+        n_compared: how many cells or statistics could be compared at all.
     """
 
     outcome: str
-    bound: Bound
-    where: str = ""
+    findings: tuple[Finding, ...]
+    n_compared: int
 
 
-def compared(allowed: Interval, bound: Bound, where: str = "") -> Finding:
-    """A printed number beside what it can be."""
-    if not bound.known.meets(allowed):
-        return Finding(CONTRADICTS, bound, where)
-    inside = bound.known.within(allowed) or bound.known.half <= _TOO_WIDE * allowed.half < math.inf
-    return Finding(AGREES if inside else OPEN, bound, where)
+def findings_of(claim: Claim, lookup: Lookup, claims: Sequence[Claim], n_layers: Mapping[str, int]) -> list[Finding]:
+    """Everything that a lookup says of a claim, by the rule of its metric.
+
+    Args:
+        claim: any row.
+        lookup: where numbers are known from.
+        claims: all rows, for counts that must fit together.
+        n_layers: decoder layers by model key.
+    """
+    if claim.members in ALONE and claim.metric != "words":
+        return alone(claim, lookup)
+    if claim.metric in COUNTS:
+        return counts(claim, lookup, claims, n_layers)
+    if claim.metric == "gamma":
+        return ranges(claim, lookup, n_layers)
+    if claim.metric in (*PAIRWISE, *SINGLE):
+        return evaluate(claim, lookup, n_layers)
+    return []
+
+
+def beside(claim: Claim, lookup: Lookup, claims: Sequence[Claim], n_layers: Mapping[str, int]) -> Beside:
+    """What a lookup says of a claim, taken together.
+
+    Stored outputs, configs, figures and arithmetic come first: where any of them contradicts a claim, it is
+    contradicted, and where any agrees, no other claim can take that back. Only where they are silent does a claim
+    stand against the other claims. A number that is merely printed twice is not confirmed by that.
+    """
+    found = findings_of(claim, lookup, claims, n_layers)
+    for firm in (True, False):
+        for outcome in (CONTRADICTS, AGREES):
+            of_this_kind = [one for one in found if one.bound.firm == firm and one.outcome == outcome]
+            decisive = tuple(one for one in of_this_kind if outcome == CONTRADICTS or not _is_repeat(one))
+            if decisive:
+                return Beside(outcome, decisive, len(found))
+    return Beside(NOTHING, (), len(found))
+
+
+def _is_repeat(finding: Finding) -> bool:
+    return not finding.bound.firm and finding.bound.how == "printed" and not finding.where
 
 
 def evaluate(claim: Claim, lookup: Lookup, n_layers: Mapping[str, int]) -> list[Finding]:
@@ -163,3 +212,42 @@ def _in_order(above: Bound, below: Bound, cell: Cell) -> Finding:
     if bound.known.high < 0:
         return Finding(CONTRADICTS, bound, cell.layers)
     return Finding(AGREES if bound.known.low > 0 else OPEN, bound, cell.layers)
+
+
+def ranges(claim: Claim, lookup: Lookup, n_layers: Mapping[str, int]) -> list[Finding]:
+    """Everything that a lookup says of a range of γ; the metric of the claim is ``gamma``."""
+    if claim.statistic == "extremes":
+        return _extremes(claim, lookup, n_layers)
+    cells = cells_of(claim.members, claim.roles, n_layers)
+    if measured := [bound for cell in cells for bound in lookup.bounds("gamma", cell)]:
+        return [_holds(claim.allowed, joined(hull(b.known for b in measured), "values", measured))]
+    means = {cell: best(lookup.bounds("mean", cell)) for cell in cells}
+    found = [compared(claim.allowed, bound, f"mean, {cell.layers}") for cell, bound in means.items() if bound]
+    ends = [
+        bound
+        for term in claim.members.split(";")
+        for end in ("least", "most")
+        for bound in lookup.named("gamma", end, term)
+    ]
+    return found + [compared(claim.allowed, bound, "end of the range") for bound in ends]
+
+
+def _extremes(claim: Claim, lookup: Lookup, n_layers: Mapping[str, int]) -> list[Finding]:
+    low = Interval(claim.allowed.low, claim.allowed.low + 2 * claim.half)
+    high = Interval(claim.allowed.high - 2 * claim.half, claim.allowed.high)
+    if measured := _measured(claim, lookup, n_layers):
+        whole = hull(bound.known for bound in measured)
+        ends = [joined(exactly(end), "measured", measured) for end in (whole.low, whole.high)]
+        return [compared(low, ends[0], "least value"), compared(high, ends[1], "largest value")]
+    least = [compared(low, bound, "least value") for bound in lookup.named("gamma", "least", claim.members)]
+    return least + [compared(high, bound, "largest value") for bound in lookup.named("gamma", "most", claim.members)]
+
+
+def _measured(claim: Claim, lookup: Lookup, n_layers: Mapping[str, int]) -> list[Bound]:
+    """The range of each vector; of a sample of channels nothing can be measured, as it was not published which."""
+    cells: Sequence[Cell] = [] if " " in claim.members else cells_of(claim.members, claim.roles, n_layers)
+    return [bound for cell in cells for bound in lookup.bounds("gamma", cell)]
+
+
+def _holds(allowed: Interval, values: Bound) -> Finding:
+    return Finding(AGREES if values.known.within(allowed) else CONTRADICTS, values)

@@ -1,4 +1,4 @@
-"""This module gives every published number its verdict.
+"""This module gives every published number its verdict, and tries the rules on right numbers moved on purpose.
 
 Two questions are kept apart. What do the other published numbers say of it? That needs no weights, and its answer is
 the same in every run. And what do the vectors at hand say? Real ones reproduce a number or differ from it. A replica
@@ -9,19 +9,20 @@ anywhere else it says nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
-from studies.claims.arithmetic import ALONE
-from studies.claims.cells import Cell, Vector, cells_of
-from studies.claims.checks import NOTHING, Beside, beside
-from studies.claims.control_points import control_points
-from studies.claims.corpus import Corpus
-from studies.claims.evaluate import AGREES, CONTRADICTS
+from studies.claims.bounds import AGREES, CONTRADICTS
+from studies.claims.counting import ALONE
+from studies.claims.evaluate import NOTHING, Beside, beside
+from studies.claims.intervals import Interval
 from studies.claims.measured import Measured
-from studies.claims.printed import PAIRWISE, SINGLE
-from studies.claims.rows import Claim
-from studies.replica.calibration import calibration_path
+from studies.claims.published import PAIRWISE, SINGLE, Corpus
+from studies.claims.rows import Cell, Claim, Vector, cells_of
+from studies.replica.calibration import calibration_path, load_calibration
 
 __all__ = [
     "CALIBRATED",
@@ -32,8 +33,10 @@ __all__ = [
     "UNTESTED",
     "VERDICTS",
     "Judged",
+    "control_points",
     "judge",
     "judge_study",
+    "moved",
 ]
 
 REPRODUCED, DIFFERS, CONTRADICTED = "reproduced", "differs", "contradicted"
@@ -216,3 +219,45 @@ def _why(claim: Claim, outcome: str, lacking: Sequence[str], replica: bool) -> s
     if replica:
         return "It needs the real weights: the replica is synthetic, and free where this number is taken from."
     return "It needs the real weights." if outcome == NOTHING else "The vectors do not decide it."
+
+
+def control_points(path: Path) -> frozenset[tuple[str, Vector]]:
+    """Role and vector of every control point of a calibration file; a model made from another has those of that one.
+
+    Raises:
+        StudyError: when the file is not there or anything in it is wrong.
+    """
+    models = load_calibration(path).models
+    found = {
+        recipe.key: {(role, point.layer) for role, curve in recipe.curves.items() for point in curve.points}
+        for recipe in models
+    }
+    made = {recipe.key: found[recipe.update.of] for recipe in models if recipe.update is not None}
+    return frozenset((role, Vector(key, layer)) for key, points in (found | made).items() for role, layer in points)
+
+
+def moved(corpus: Corpus, units: Sequence[int]) -> pd.DataFrame:
+    """How many of the numbers that are right, as far as can be told, are found wrong once they are moved.
+
+    Args:
+        corpus: the published numbers.
+        units: by how many units of the last printed digit; 0 is the number as it was printed.
+
+    Returns:
+        One row a distance: ``units``, ``numbers`` (moved up and down), ``contradicted`` and ``share``.
+    """
+    firm = corpus.without([claim.name for claim in corpus.claims])
+    single = [claim for claim in corpus.claims if claim.meaning == "equals" and claim.half > 0]
+    right = [claim for claim in single if beside(claim, firm, (), corpus.n_layers).outcome == AGREES]
+    rows = []
+    for step in units:
+        others = [_moved(claim, sign * step) for claim in right for sign in ((1, -1) if step else (1,))]
+        found = sum(beside(one, firm, (), corpus.n_layers).outcome == CONTRADICTS for one in others)
+        share = found / len(others) if others else 0.0
+        rows.append({"units": step, "numbers": len(others), "contradicted": found, "share": share})
+    return pd.DataFrame(rows)
+
+
+def _moved(claim: Claim, units: int) -> Claim:
+    by = 2 * claim.half * units
+    return replace(claim, allowed=Interval(claim.allowed.low + by, claim.allowed.high + by))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.measure.metrics import pairwise, row_statistics
 from studies.claims.bounds import Bound
-from studies.claims.cells import Cell, Vector
 from studies.claims.intervals import Interval, exactly
+from studies.claims.rows import Cell, Vector
 
 __all__ = ["MEASURED", "Measured"]
 

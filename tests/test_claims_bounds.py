@@ -8,13 +8,10 @@ from dataclasses import replace
 import pytest
 from published_claims import claim
 
-from studies.claims.bounds import Bound
-from studies.claims.cells import Cell, Vector, cells_of
-from studies.claims.evaluate import AGREES, CONTRADICTS, OPEN, compared, evaluate
+from studies.claims.bounds import AGREES, CONTRADICTS, OPEN, Bound, compared, over, within_groups
+from studies.claims.evaluate import evaluate, ranges
 from studies.claims.intervals import Interval, exactly
-from studies.claims.ranges import ranges
-from studies.claims.rows import Claim
-from studies.claims.statistics import over, within_groups
+from studies.claims.rows import Cell, Claim, Vector, cells_of
 
 ROLE = "r"
 DEPTHS = {"a": 4, "b": 4, "c": 4}

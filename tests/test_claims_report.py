@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from studies.claims import plots
+from studies.claims import report
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ COUNTS = pd.DataFrame({"reproduced": [1, 20], "contradicted": [30, 2]}, index=["
 
 
 def test_a_bar_has_a_part_for_each_verdict_and_numbers_where_they_fit() -> None:
-    figure = plots.verdict_bars(COUNTS)
+    figure = report.verdict_bars(COUNTS)
     (ax,) = figure.axes
     assert len(ax.patches) == COUNTS.size
     assert {text.get_text() for text in ax.texts} == {"20", "30", "2"}
@@ -33,7 +33,7 @@ def test_a_printed_cosine_stands_beside_its_interval_on_a_scale_that_parts_those
         {"layer_a": [0, 3], "layer_b": [0, 5], "printed": [0.95, 0.94], "least": [-0.7, 0.97], "most": [1.0, 0.99],
          "stored": [0.1, float("nan")]}
     )  # fmt: skip
-    ax = plots.printed_against_possible(table)
+    ax = report.printed_against_possible(table)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "3, 5"]
     assert ax.get_yscale() == "log"
     low, high = sorted(ax.get_ylim())
@@ -44,12 +44,12 @@ def test_shares_read_off_stand_over_the_band_that_rounding_gives() -> None:
     frame = pd.DataFrame(
         {"layer": [0, 40], "read_off": [96, 0.1], "from_mean_change": [91, 0.05], "from_share": [96, 13]}
     )
-    ax = plots.rounding_alone(frame)
+    ax = report.rounding_alone(frame)
     assert list(ax.lines[-1].get_ydata()) == [96, 0.1]
     assert ax.get_yscale() == "log"
 
 
 def test_the_thumbnail_names_the_contradicted_rows() -> None:
-    ax = plots.claims_thumbnail(pd.Series({"reproduced": 3, "contradicted": 2}))
+    ax = report.claims_thumbnail(pd.Series({"reproduced": 3, "contradicted": 2}))
     assert [text.get_text() for text in ax.texts] == ["2 contradicted"]
     assert ax.get_xlabel() == "of 5"
