@@ -31,12 +31,10 @@ from lnsim.errors import StoreError, StudyError
 from lnsim.study.catalog import Study
 from lnsim.study.vectors import study_vectors
 from studies.replica import REPLICA_SENTENCE, build_projections, build_replica, missing_models
+from studies.replica.bits import draw, exact_dot, fit, from_bits, round_to_bf16, standardised, stream
+from studies.replica.build import is_current, tensors_sha256, write_file
 from studies.replica.calibration import calibration_path, load_calibration
-from studies.replica.files import is_current, tensors_sha256, write_file
-from studies.replica.grid import fit, from_bits, round_to_bf16
-from studies.replica.noise import draw, exact_dot, standardised, stream
-from studies.replica.patterns import all_patterns, pinned_places
-from studies.replica.projections import matrices_of
+from studies.replica.vectors import all_patterns, matrices_of, pinned_places
 
 ROOT = Path(__file__).resolve().parents[1]
 Array = npt.NDArray[Any]

@@ -1,23 +1,39 @@
-"""This module makes the patterns of every layer: vectors of mean 0 and standard deviation 1 with given correlations.
+"""This module makes the vectors and matrices of each model, as BF16 bits by tensor name.
 
-Pinned layers come first. Their patterns are mixed from orthogonal ones by a Cholesky factor, so that every correlation
-of a pair of them is exact. The layers between follow in depth as a Markov chain that ends where the next pinned layer
-is; the layers of a related model follow the other model's.
+A vector is a pattern of mean 0 and standard deviation 1, moved and scaled. Pinned layers come first: their patterns are
+mixed from orthogonal ones by a Cholesky factor, so that every correlation of a pair of them is exact. The layers
+between follow in depth as a Markov chain that ends where the next pinned layer is; the layers of a related model follow
+the other model's.
+
+Matrices are uncorrelated, of mean 0 and of given lengths. A value is a sum of four random bytes: 1021 different
+numbers, so that a matrix is one look-up in a small table of BF16 bits, and its length can be counted exactly before.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from lnsim.errors import StudyError
-from studies.replica.noise import Vector, draw, exact_dot, standardised
-from studies.replica.values import Calibration, Curve, Place, Recipe
+from studies.replica.bits import (
+    Bits,
+    Pinned,
+    Vector,
+    draw,
+    exact_dot,
+    fit,
+    from_bits,
+    round_to_bf16,
+    standardised,
+    stream,
+)
+from studies.replica.calibration import Calibration, Curve, Place, Projection, Recipe, Update
 
-__all__ = ["Patterns", "all_patterns", "pinned_places"]
+__all__ = ["Patterns", "Tensors", "all_patterns", "all_tensors", "matrices_of", "pinned_places"]
 
 Patterns = dict[tuple[str, str], dict[int, Vector]]
 """By (model, role), then by layer."""
@@ -188,3 +204,124 @@ def _link(
     if end is not None:
         pattern = pattern + ahead * (1 - back * back) / both * fixed[end]
     return pattern
+
+
+Tensors = dict[str, Bits]
+"""BF16 bits by tensor name, in the order they are stored."""
+
+
+def all_tensors(calibration: Calibration) -> dict[str, Tensors]:
+    """The vectors of every model by key, each of shape ``(hidden_size,)``.
+
+    Raises:
+        StudyError: when no vectors can have the correlations that the calibration wants.
+    """
+    patterns = all_patterns(calibration)
+    pinned = _fitted(calibration, patterns)
+    found: dict[str, Tensors] = {}
+    for recipe in calibration.models:
+        if recipe.update:
+            found[recipe.key] = _updated(calibration, recipe, recipe.update, found[recipe.update.of])
+        else:
+            found[recipe.key] = _own(calibration, recipe, patterns, pinned)
+    return found
+
+
+def _vector(norm: float, share: float, pattern: Vector) -> Vector:
+    """A pattern of mean 0 and standard deviation 1, given its length and its share of mean / rms."""
+    rms = norm / math.sqrt(len(pattern))
+    return share * rms + math.sqrt(1 - share * share) * rms * pattern
+
+
+def _fitted(calibration: Calibration, patterns: Patterns) -> dict[Place, Pinned]:
+    """The pinned vectors, each fitted to those before it of the same model or the same layer."""
+    found: dict[Place, Pinned] = {}
+    for recipe in calibration.models:
+        curve = recipe.curves.get(calibration.pinned_role)
+        for point in curve.points if curve else ():
+            if point.pinned:
+                wanted = _vector(point.norm, point.share, patterns[recipe.key, calibration.pinned_role][point.layer])
+                near = [other for (key, layer), other in found.items() if key == recipe.key or layer == point.layer]
+                found[recipe.key, point.layer] = fit(wanted, near)
+    return found
+
+
+def _own(calibration: Calibration, recipe: Recipe, patterns: Patterns, pinned: Mapping[Place, Pinned]) -> Tensors:
+    found: Tensors = {}
+    for role, curve in recipe.curves.items():
+        for layer, pattern in patterns[recipe.key, role].items():
+            fixed = pinned.get((recipe.key, layer)) if role == calibration.pinned_role else None
+            bits = fixed.bits if fixed else round_to_bf16(_vector(*curve.at(layer), pattern))
+            found[curve.name.format(layer=layer)] = bits
+    for single in recipe.singles:
+        pattern = standardised(_drawn(calibration, recipe.key, single.name))
+        found[single.name] = round_to_bf16(_vector(single.norm, single.share, pattern))
+    return _with_biases(calibration, recipe, found)
+
+
+def _with_biases(calibration: Calibration, recipe: Recipe, weights: Tensors) -> Tensors:
+    if recipe.bias_std is None:
+        return weights
+    names = {name: name.removesuffix(".weight") + ".bias" for name in weights}
+    biases = {bias: round_to_bf16(recipe.bias_std * _drawn(calibration, recipe.key, bias)) for bias in names.values()}
+    return {
+        name: bits
+        for weight in weights
+        for name, bits in ((weight, weights[weight]), (names[weight], biases[names[weight]]))
+    }
+
+
+def _updated(calibration: Calibration, recipe: Recipe, update: Update, base: Tensors) -> Tensors:
+    """Another model's vectors after an update of one size at every depth, without its MTP block."""
+    found: Tensors = {}
+    for name, bits in base.items():
+        if not _beyond(name, recipe.n_layers):
+            noise = _drawn(calibration, recipe.key, name)
+            found[name] = round_to_bf16(from_bits(bits) + update.std * noise)
+    return found
+
+
+def _beyond(name: str, n_layers: int) -> bool:
+    """True for a tensor of a block past the last layer."""
+    return any(part.isdigit() and int(part) >= n_layers for part in name.split("."))
+
+
+def _drawn(calibration: Calibration, key: str, name: str) -> Vector:
+    return draw(calibration.seed, f"{key}/{name}", calibration.hidden_size)
+
+
+_PARTS = 4
+_LEVELS = np.arange(_PARTS * 255 + 1, dtype=np.int64) - _PARTS * 255 // 2
+"""The sums less their mean: whole numbers from -510 to 510."""
+
+
+def matrices_of(calibration: Calibration, key: str) -> dict[str, Bits]:
+    """The matrices of one model as BF16 bits by tensor name; empty when the calibration has none."""
+    return {
+        name: _matrix(calibration.seed, f"{key}/{name}", projection.shape, norm)
+        for projection in calibration.projections
+        if projection.model == key
+        for name, norm in _named(projection)
+    }
+
+
+def _named(projection: Projection) -> Iterator[tuple[str, float]]:
+    for layer, norm in projection.norms.items():
+        yield projection.name.format(layer=layer), norm
+
+
+def _matrix(seed: int, label: str, shape: tuple[int, int], norm: float) -> Bits:
+    size = shape[0] * shape[1]
+    sums = _sums(stream(seed, label, _PARTS * size))
+    counts = np.bincount(sums, minlength=len(_LEVELS))
+    scale = norm / math.sqrt(int((counts * _LEVELS * _LEVELS).sum()))
+    table = round_to_bf16(scale * _LEVELS.astype(np.float64))
+    return table[sums].reshape(shape)
+
+
+def _sums(parts: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
+    quarter = len(parts) // _PARTS
+    total = np.zeros(quarter, dtype=np.uint16)
+    for part in range(_PARTS):
+        total += parts[part * quarter : (part + 1) * quarter]
+    return total
