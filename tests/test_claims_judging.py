@@ -12,7 +12,8 @@ from published_claims import FOLDER, by_the_others, corpus
 
 import lnsim
 from lnsim.checkpoint.header import LENGTH_BYTES, parse_header
-from lnsim.checkpoint.store import StoredTensor, extract_name, read_provenance, write_extract
+from lnsim.checkpoint.store import StoredTensor, read_provenance, write_extract
+from lnsim.paths import extract_name
 from lnsim.study.vectors import study_vectors
 from studies.claims import judging, report
 from studies.claims.bounds import AGREES, CONTRADICTS
@@ -94,7 +95,7 @@ CALIBRATION = ROOT / "data" / "studies" / "replica" / "solar_glm.toml"
 
 
 @pytest.fixture(scope="module")
-def judged() -> tuple[judging.Judged, ...]:
+def judged(replica: None) -> tuple[judging.Judged, ...]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LNSIM_HOME", str(ROOT))
         study = lnsim.load_study("solar_glm")

@@ -141,6 +141,7 @@ def test_the_single_layer_that_stands_apart_shows_at_the_largest_distance() -> N
     assert found["cosine_min"].min() == pytest.approx(0.008, abs=0.0005)
 
 
+@pytest.mark.usefixtures("replica")
 def test_the_replica_gives_the_published_steps() -> None:
     study = load_study("solar_glm")
     vectors = dict(study_vectors(study, "replica", ["solar", "glm"]).vectors)

@@ -143,7 +143,7 @@ def test_tests_below_the_level_are_counted_by_group() -> None:
 
 
 @pytest.fixture(scope="module")
-def published() -> pd.DataFrame:
+def published(replica: None) -> pd.DataFrame:
     study = load_study("solar_glm")
     vectors = dict(study_vectors(study, "replica", study.experiments["03"]["models"]).vectors)
     pairs = model_pairs(vectors, study.pairs(), study.labels)

@@ -13,9 +13,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.append(str(ROOT))
-
 torch = pytest.importorskip("torch", reason="the extra [zoo] is not installed")
 pytest.importorskip("transformers", reason="the extra [zoo] is not installed")
 

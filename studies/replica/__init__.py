@@ -4,6 +4,6 @@ A replica tests code where there is no network. Its statistics are those that we
 say nothing about the real models; ``REPLICA_SENTENCE`` says so in every file of it.
 """
 
-from studies.replica.build import REPLICA_SENTENCE, build_projections, build_replica, missing_models, replica_dir
+from studies.replica.build import REPLICA_SENTENCE, build_projections, build_replica
 
-__all__ = ["REPLICA_SENTENCE", "build_projections", "build_replica", "missing_models", "replica_dir"]
+__all__ = ["REPLICA_SENTENCE", "build_projections", "build_replica"]

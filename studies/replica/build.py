@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import MappingProxyType
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from lnsim.checkpoint.header import LENGTH_BYTES, Header, parse_header
 from lnsim.checkpoint.store import Provenance, StoredTensor, read_provenance, write_extract
 from lnsim.errors import HeaderError, StoreError
-from lnsim.paths import working_root
+from lnsim.paths import replica_dir
 from lnsim.study.values import Study
 from studies.replica.calibration import Calibration, Recipe, calibration_path, load_calibration
 from studies.replica.vectors import all_tensors, matrices_of
@@ -29,8 +30,6 @@ __all__ = [
     "build_replica",
     "cache_key",
     "is_current",
-    "missing_models",
-    "replica_dir",
     "tensors_sha256",
     "write_file",
 ]
@@ -112,11 +111,6 @@ def _provenance(recipe: Recipe, calibration: Calibration) -> Provenance:
     return Provenance(f"REPLICA of {recipe.of}", None, None, None, model_type, recipe.config, extra)
 
 
-def replica_dir(study: str) -> Path:
-    """Where a study's replica is kept; git does not see it."""
-    return working_root() / "data" / "replica" / study
-
-
 def build_replica(study: Study, folder: Path | None = None) -> Mapping[str, Path]:
     """The extracts of a study's replica by model key, made now where they are not there or not current.
 
@@ -134,6 +128,7 @@ def build_replica(study: Study, folder: Path | None = None) -> Mapping[str, Path
         for key, tensors in all_tensors(calibration).items():
             if key in paths:
                 write_file(paths[key], tensors, calibration.recipe(key), calibration)
+    _write_missing(study, calibration, replica_dir(study.name) if folder is None else folder)
     return paths
 
 
@@ -148,14 +143,16 @@ def build_projections(study: Study, folder: Path | None = None) -> Mapping[str, 
     return MappingProxyType(paths)
 
 
-def missing_models(study: Study) -> Mapping[str, str]:
-    """By key, why a model of the study is not in its replica."""
-    calibration = _calibration(study)
+def _write_missing(study: Study, calibration: Calibration, folder: Path) -> None:
+    """By key, why a model of the study is not in its replica; last of all, for whoever reads the replica."""
     here = {recipe.key for recipe in calibration.models}
     unsaid = "Its calibration file does not have this model."
-    return MappingProxyType(
-        {model.key: calibration.missing.get(model.key, unsaid) for model in study.models if model.key not in here}
-    )
+    reasons = {model.key: calibration.missing.get(model.key, unsaid) for model in study.models if model.key not in here}
+    path, content = folder / "missing.json", json.dumps(reasons, indent=1)
+    if not path.is_file() or path.read_text("utf-8") != content:
+        with NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False, encoding="utf-8") as part:
+            part.write(content)
+        Path(part.name).replace(path)
 
 
 def _calibration(study: Study) -> Calibration:
