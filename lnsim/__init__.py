@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lnsim.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from lnsim.checkpoint.extract import extract as extract
     from lnsim.checkpoint.extract import load as load
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from lnsim.measure.permutation import permutation_test as permutation_test
     from lnsim.render.pair_view import compare as compare
     from lnsim.study.catalog import load_study as load_study
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Header": "lnsim.checkpoint.header",

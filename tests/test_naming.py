@@ -21,7 +21,7 @@ from lnsim.checkpoint.naming import choose_paths, origin_of
 from lnsim.checkpoint.opening import find_source
 from lnsim.checkpoint.store import Provenance, StoredTensor, provenance_at, write_extract
 from lnsim.errors import StoreError
-from zoo.keep import keep_norms
+from studies.zoo.keep import keep_norms
 
 ONE = checkpoint_files(llama_tensors(), LLAMA_CONFIG)
 
