@@ -17,7 +17,6 @@ from lnsim.paths import extract_name
 from lnsim.study.vectors import study_vectors
 from studies.claims import judging, report
 from studies.claims.bounds import AGREES, CONTRADICTS
-from studies.claims.judging import control_points
 from studies.claims.published import claims_dir, read_corpus
 from studies.claims.rows import Vector
 from studies.replica import build_replica
@@ -91,7 +90,6 @@ def test_the_document_whose_outputs_are_stored_elsewhere_loses_nothing_but_count
 
 
 ROOT = FOLDER.parents[2]
-CALIBRATION = ROOT / "data" / "studies" / "replica" / "solar_glm.toml"
 
 
 @pytest.fixture(scope="module")
@@ -100,19 +98,19 @@ def judged(replica: None) -> tuple[judging.Judged, ...]:
         patch.setenv("LNSIM_HOME", str(ROOT))
         study = lnsim.load_study("solar_glm")
         found = study_vectors(study, "replica")
-        points = control_points(CALIBRATION)
-        return judging.judge(corpus(), found.vectors, True, points, by_the_others())
+        points = judging.control_points("solar_glm", "replica") or frozenset()
+        return judging.judge(corpus(), found.vectors, points, by_the_others())
 
 
 def test_the_control_points_are_those_of_the_calibration_file() -> None:
-    points = control_points(CALIBRATION)
+    points = judging.control_points("solar_glm", "replica") or frozenset()
     assert ("pre_attention", Vector("solar", 10)) in points
     assert ("pre_attention", Vector("solar", 11)) not in points
     assert ("pre_attention", Vector("intellect", 40)) in points  # made from a model that has one there
 
 
 def test_what_agrees_at_control_points_is_calibrated_and_nothing_else_is(judged: tuple[judging.Judged, ...]) -> None:
-    points = control_points(CALIBRATION)
+    points = judging.control_points("solar_glm", "replica") or frozenset()
     for one in judged:
         if one.verdict == judging.CALIBRATED and "@" in one.claim.members:
             assert one.measured is not None
@@ -146,9 +144,9 @@ def test_the_counts_add_up(judged: tuple[judging.Judged, ...]) -> None:
         assert (body.sum(axis=1) == counts[report.TOTAL].drop(report.TOTAL)).all()
 
 
-def test_a_calibration_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_calibration_that_is_not_there_is_named() -> None:
     with pytest.raises(lnsim.errors.StudyError, match=r"there is no file data/studies/replica/none\.toml"):
-        control_points(tmp_path / "none.toml")
+        judging.control_points("none", "replica")
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -192,7 +190,7 @@ def test_vectors_from_the_hub_judge_every_row_that_they_can(home: Path) -> None:
     assert {vectors.commit for vectors in found.vectors.values()} == {COMMIT}
 
     corpus = read_corpus(claims_dir(study.name))
-    judged = judging.judge_study(corpus, study.name, found.vectors, found.kind, by_the_others())
+    judged = judging.judge(corpus, found.vectors, judging.control_points(study.name, found.kind), by_the_others())
     verdicts = {one.claim.name: one.verdict for one in judged}
     assert len(judged) == 443
     assert not {judging.CALIBRATED, judging.FROM_REPLICA} & set(verdicts.values())

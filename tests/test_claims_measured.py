@@ -37,7 +37,7 @@ def judged_as_a_replica() -> tuple[judging.Judged, ...]:
 
 
 def judge(numbers: Corpus, vectors: dict[str, NormVectors], replica: bool) -> tuple[judging.Judged, ...]:
-    return judging.judge(numbers, vectors, replica, published=by_the_others())
+    return judging.judge(numbers, vectors, frozenset() if replica else None, by_the_others())
 
 
 def pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Measured, Cell]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pandas as pd
 
@@ -35,7 +34,6 @@ __all__ = [
     "Judged",
     "control_points",
     "judge",
-    "judge_study",
     "moved",
 ]
 
@@ -81,8 +79,7 @@ class Judged:
 def judge(
     corpus: Corpus,
     models: Mapping[str, NormVectors],
-    replica: bool,
-    control_points: Collection[tuple[str, Vector]] = (),
+    calibrated: Collection[tuple[str, Vector]] | None,
     published: Mapping[str, Beside] | None = None,
 ) -> tuple[Judged, ...]:
     """Judge every row, in the order of the file: as many come out as went in.
@@ -90,8 +87,7 @@ def judge(
     Args:
         corpus: the published numbers.
         models: vectors by model key; may be empty.
-        replica: whether these vectors are a replica's.
-        control_points: the roles and vectors at which the replica was set from published numbers.
+        calibrated: the ``control_points`` at which a replica was set from published numbers; None for real vectors.
         published: what ``judge_by_the_others`` gave, where it has been asked already.
     """
     if published is None:
@@ -100,30 +96,9 @@ def judge(
     found = []
     for claim in corpus.claims:
         beside_vectors, lacking = _measure(claim, vectors, corpus)
-        verdict, why = _verdict(claim, published[claim.name], beside_vectors, lacking, replica, control_points, corpus)
+        verdict, why = _verdict(claim, published[claim.name], beside_vectors, lacking, calibrated, corpus)
         found.append(Judged(claim, verdict, published[claim.name], beside_vectors, why))
     return tuple(found)
-
-
-def judge_study(
-    corpus: Corpus,
-    study: str,
-    models: Mapping[str, NormVectors],
-    kind: str,
-    published: Mapping[str, Beside] | None = None,
-) -> tuple[Judged, ...]:
-    """Judge every row by the vectors of a study.
-
-    Args:
-        corpus: the published numbers.
-        study: name of the study, whose calibration says where a replica was set.
-        models: vectors by model key.
-        kind: where they come from: ``stored``, ``hub`` or ``replica``.
-        published: what ``judge_by_the_others`` gave, where it has been asked already.
-    """
-    replica = kind == "replica"
-    points = control_points(calibration_path(study)) if replica else ()
-    return judge(corpus, models, replica, points, published)
 
 
 def judge_by_the_others(corpus: Corpus) -> dict[str, Beside]:
@@ -170,11 +145,10 @@ def _verdict(
     published: Beside,
     measured: Beside | None,
     lacking: Sequence[str],
-    replica: bool,
-    control_points: Collection[tuple[str, Vector]],
+    calibrated: Collection[tuple[str, Vector]] | None,
     corpus: Corpus,
 ) -> tuple[str, str]:
-    outcome = measured.outcome if measured else NOTHING
+    outcome, replica = measured.outcome if measured else NOTHING, calibrated is not None
     if not replica and outcome in (AGREES, CONTRADICTS):
         return (REPRODUCED, "") if outcome == AGREES else (DIFFERS, "")
     if published.outcome == CONTRADICTS:
@@ -183,7 +157,7 @@ def _verdict(
         return REPRODUCED, ""
     if replica and outcome == CONTRADICTS:
         return FROM_REPLICA, ""
-    if replica and outcome == AGREES and _is_calibrated(claim, control_points, corpus):
+    if calibrated is not None and outcome == AGREES and _is_calibrated(claim, calibrated, corpus):
         return CALIBRATED, ""
     return UNTESTED, _why(claim, outcome, lacking, replica)
 
@@ -221,13 +195,17 @@ def _why(claim: Claim, outcome: str, lacking: Sequence[str], replica: bool) -> s
     return "It needs the real weights." if outcome == NOTHING else "The vectors do not decide it."
 
 
-def control_points(path: Path) -> frozenset[tuple[str, Vector]]:
-    """Role and vector of every control point of a calibration file; a model made from another has those of that one.
+def control_points(study: str, kind: str) -> frozenset[tuple[str, Vector]] | None:
+    """Role and vector wherever a study's replica was set; None for real vectors, whose kind is another.
+
+    A model made from another has the control points of that one.
 
     Raises:
-        StudyError: when the file is not there or anything in it is wrong.
+        StudyError: when the study has no calibration, or anything in it is wrong.
     """
-    models = load_calibration(path).models
+    if kind != "replica":
+        return None
+    models = load_calibration(calibration_path(study)).models
     found = {
         recipe.key: {(role, point.layer) for role, curve in recipe.curves.items() for point in curve.points}
         for recipe in models
