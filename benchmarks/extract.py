@@ -43,14 +43,11 @@ class Server(hub_stand_in.HubStandIn):
     """
 
     def fill(self) -> None:
-        """Put the ten checkpoints in, and pack the answers that hold all headers of one."""
+        """Put the ten checkpoints in, and pack their JSON files."""
         self.packed: dict[str, bytes] = {}
         for family in DISPUTE:
             files = dispute_files(family)
             self.add(family.repo_id, files)
-            headers = {n: json.loads(hub_stand_in._header_text(f)) for n, f in files.items() if n.endswith("tensors")}
-            text = json.dumps({"index": {"metadata": {}}, "headers": headers}, separators=(",", ":"))
-            self.packed[family.repo_id] = gzip.compress(text.encode(), 6)
             for name in ("config.json", "model.safetensors.index.json"):
                 content = files[name]
                 assert isinstance(content, bytes)
@@ -63,16 +60,10 @@ class Server(hub_stand_in.HubStandIn):
         else:
             handler.send(200, self.packed[key], {"Content-Encoding": "gzip", "Content-Type": "application/json"})
 
-    def _answer_one_call(self, handler: Any, repo_id: str) -> None:
-        if self.offers_one_call:
-            handler.send(200, self.packed[repo_id], {"Content-Encoding": "gzip", "Content-Type": "application/json"})
-        else:
-            handler.send(404, b"", {"X-Error-Code": "EntryNotFound"})
 
-
-def serve(latency: float, offers_one_call: bool, pipe: multiprocessing.connection.Connection) -> None:
+def serve(latency: float, pipe: multiprocessing.connection.Connection) -> None:
     """Serve until the parent ends; a message is answered with the connections to each origin since the last one."""
-    with Server(latency=latency, offers_one_call=offers_one_call) as hub:
+    with Server(latency=latency) as hub:
         hub.fill()
         pipe.send(hub.endpoint)
         while pipe.recv():
@@ -162,7 +153,7 @@ def measure(name: str, server: Any, sources: list[str], in_flight: int, options:
 
 
 def main() -> None:
-    """Print the table, once for each way of reading the headers."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.05, help="seconds added to each request")
     parser.add_argument("--runs", type=int, default=3)
@@ -170,16 +161,14 @@ def main() -> None:
     print(f"Python {platform.python_version()}, numpy {version('numpy')}, huggingface_hub {version('huggingface_hub')}")
     print(f"{os.cpu_count()} cores, {options.latency * 1000:g} ms a request, best of {options.runs}\n")
     print("| what | requests | MB | bound s | process s | CPU s | peak MiB | |\n|---|---|---|---|---|---|---|---|")
-    for offers_one_call, way in ((True, "headers in one call"), (False, "headers by range")):
-        ours, theirs = multiprocessing.Pipe()
-        arguments = (options.latency, offers_one_call, theirs)
-        process = multiprocessing.Process(target=serve, args=arguments, daemon=True)
-        process.start()
-        server = (ours, ours.recv())
-        for in_flight in (16, 64):
-            measure(f"ten models, {way}", server, REPOS, in_flight, options)
-        measure(f"Solar alone, {way}", server, REPOS[:1], 16, options)
-        process.kill()
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=serve, args=(options.latency, theirs), daemon=True)
+    process.start()
+    server = (ours, ours.recv())
+    for in_flight in (16, 64):
+        measure("ten models", server, REPOS, in_flight, options)
+    measure("Solar alone", server, REPOS[:1], 16, options)
+    process.kill()
 
 
 if __name__ == "__main__":

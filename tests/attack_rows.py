@@ -515,7 +515,6 @@ class Bomb:
 
 BOMBS = (
     Bomb("the listing", r"/api/models/a/b\?"),
-    Bomb("all headers", r"safetensors-metadata", says="7 vectors"),
     Bomb("config.json", r"config\.json"),
     Bomb("the index", r"index\.json"),
 )

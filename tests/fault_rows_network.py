@@ -16,7 +16,6 @@ from fault_table import (
     EVERYWHERE,
     INDEX,
     LISTING,
-    NEEDED,
     RANGES,
     TRIES,
     WITH_BODY,
@@ -58,7 +57,6 @@ BUSY = (
         "once",
         OneError(NetworkError, "the server asks to wait 3600 seconds (status 429). Try later."),
         fault("status", 1, status="429", Retry_After="3600"),
-        NEEDED,
     ),
 )
 

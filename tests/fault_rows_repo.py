@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from fault_table import (
     ADDRESS,
     BYTES,
     CONFIG,
     CONFIG_FILE,
-    HEADERS,
     INDEX,
     LISTING,
     N_SHARDS,
@@ -215,13 +211,6 @@ REFUSED = (
         fault("status", status="404", X_Error_Code="EntryNotFound"),
         (CONFIG_FILE,),
     ),
-    Row(
-        "404: no call for all headers",
-        "for ever",
-        Recovers(2),
-        fault("status", status="404", X_Error_Code="EntryNotFound"),
-        (HEADERS,),
-    ),
 )
 
 
@@ -232,119 +221,13 @@ def _lacks_a_tensor(stage: Stage, place: Place) -> None:
     stage.put(_FIRST, file_bytes({name: TENSORS[name] for name in kept}))
 
 
-def _answer(change: Callable[[dict[str, Any]], Any]) -> Arrange:
-    def arrange(stage: Stage, place: Place) -> None:
-        stage.repo.one_call = change
-
-    return arrange
-
-
-def _lacks_a_shard(answer: dict[str, Any]) -> dict[str, Any]:
-    return answer | {"headers": {name: entry for name, entry in answer["headers"].items() if name != _SECOND}}
-
-
-def _swaps(answer: dict[str, Any]) -> dict[str, Any]:
-    """Two norms of each shard in each other's place: the same length of text, the same size of file."""
-    for entries in answer["headers"].values():
-        first, second, *_ = [entries[name] for name in entries if name in NORMS]
-        first["data_offsets"], second["data_offsets"] = second["data_offsets"], first["data_offsets"]
-    return answer
-
-
-def _other_dtype(answer: dict[str, Any]) -> dict[str, Any]:
-    """F16 for BF16: a byte less of text, which the padding hides."""
-    for entries in answer["headers"].values():
-        for name in NORMS:
-            if name in entries:
-                entries[name]["dtype"] = "F16"
-    return answer
-
-
-def _overlaps(answer: dict[str, Any]) -> dict[str, Any]:
-    name, entry = next(item for item in answer["headers"][_FIRST].items() if item[0] in NORMS)
-    answer["headers"][_FIRST][name] = entry | {"data_offsets": [0, 256]}
-    return answer
-
-
-def _padded(stage: Stage, place: Place) -> None:
-    names = list(TENSORS)
-    stage.put(_FIRST, file_bytes({name: TENSORS[name] for name in names[0::3]}, padding=400))
-
-
 _MIXED = OneError(
     HeaderError,
     f"tensor '{_LOST}' should lie in {_FIRST}, but no shard holds it; 1 such in all. The upload is incomplete or "
     f"mixed; nothing was read.",
 )
 
-HEADER_ANSWERS = (
-    Row("the index names a tensor that its shard lacks", "for ever", _MIXED, _lacks_a_tensor, (INDEX,)),
-    Row(
-        "the index names a tensor that its shard lacks",
-        "for ever",
-        _MIXED,
-        _lacks_a_tensor,
-        (HEADERS,),
-    ),
-    Row(
-        "the answer lacks a shard",
-        "for ever",
-        Recovers(3),
-        _answer(_lacks_a_shard),
-        (HEADERS,),
-    ),
-    Row(
-        "the answer is a page to log in to the network",
-        "for ever",
-        Recovers(3),
-        fault("html"),
-        (HEADERS,),
-    ),
-    Row(
-        "the answer has a terabyte, as its Content-Length says",
-        "for ever",
-        Recovers(3),
-        fault("ignore_range"),
-        (HEADERS,),
-        most_bytes=5_000_000,
-    ),
-    Row(
-        "the answer is no JSON",
-        "for ever",
-        Recovers(3),
-        _answer(lambda answer: b'{"headers": {'),
-        (HEADERS,),
-    ),
-    Row(
-        "the answer has no headers",
-        "for ever",
-        Recovers(3),
-        _answer(lambda answer: {"index": {}}),
-        (HEADERS,),
-    ),
-    Row(
-        "a header in the answer is invalid",
-        "for ever",
-        Recovers(3),
-        _answer(_overlaps),
-        (HEADERS,),
-    ),
-    Row("a file is longer than its header in the answer says", "for ever", Recovers(2), _padded, (HEADERS,)),
-    Row(
-        "headers with other offsets, for files of the same size",
-        "for ever",
-        Recovers(8),
-        _answer(_swaps),
-        (HEADERS,),
-    ),
-    Row(
-        "headers with another dtype, for files of the same size",
-        "for ever",
-        Recovers(8),
-        _answer(_other_dtype),
-        (HEADERS,),
-    ),
-)
+HEADER_ANSWERS = (Row("the index names a tensor that its shard lacks", "for ever", _MIXED, _lacks_a_tensor, (INDEX,)),)
 
 
 def _later(stage: Stage) -> None:
@@ -383,8 +266,8 @@ def _replaced(stage: Stage, place: Place) -> None:
 
 
 MOVING = (
-    Row("main moves after its commit was asked for", "once", Recovers(3), _moves(LISTING), (HEADERS, INDEX)),
-    Row("main moves after the headers came", "once", Recovers(3), _moves(HEADERS), (HEADERS,)),
+    Row("main moves after its commit was asked for", "once", Recovers(3), _moves(LISTING), (INDEX,)),
+    Row("main moves after the headers came", "once", Recovers(3), _moves(START), (START,)),
     Row("main moves while vectors are read", "once", Recovers(0), _moves(BYTES), RANGES),
     Row(
         "main is rewritten and the pinned commit is gone",
@@ -440,7 +323,7 @@ CONTENT = (
         "for ever",
         OneError(HeaderError, f"Reading the header of a/b@0123456789ab/{_SECOND}:"),
         _content(_SECOND, checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_SECOND][:-5000]),
-        (START, HEADERS),
+        (START,),
     ),
     Row(
         "a shard's file is empty",

@@ -24,22 +24,20 @@ DEAD = "127.0.0.1:9"
 
 @dataclass(frozen=True)
 class Place:
-    """A kind of request, and how the stand-in is set so that it is made at all."""
+    """A kind of request: its path, and how many of those that match come before the first of them."""
 
     name: str
     pattern: str
-    one_call: bool = True
+    skip: int = 0
 
 
 LISTING = Place("listing", r"^/api/models/a/b(\?|/revision/|$)")
 CONFIG_FILE = Place("config.json", r"/resolve/.*/config\.json$")
-HEADERS = Place("all headers", r"/safetensors-metadata/")
-INDEX = Place("index", r"/resolve/.*/model\.safetensors\.index\.json$", one_call=False)
+INDEX = Place("index", r"/resolve/.*/model\.safetensors\.index\.json$")
 ADDRESS = Place("address", r"/resolve/.*\.safetensors$")
-START = Place("first bytes", r"X-Signature", one_call=False)
-BYTES = Place("bytes", r"X-Signature")
-NEEDED = (LISTING, CONFIG_FILE, INDEX, ADDRESS, START, BYTES)
-EVERYWHERE = (LISTING, CONFIG_FILE, HEADERS, INDEX, ADDRESS, START, BYTES)
+START = Place("first bytes", r"X-Signature")
+BYTES = Place("bytes", r"X-Signature", skip=N_SHARDS)
+EVERYWHERE = (LISTING, CONFIG_FILE, INDEX, ADDRESS, START, BYTES)
 WITH_BODY = tuple(place for place in EVERYWHERE if place is not ADDRESS)
 RANGES = (START, BYTES)
 
@@ -81,11 +79,11 @@ class Stage:
     def spoil(self, place: Place, kind: str, times: int = 1_000_000, skip: int = 0, **headers: str) -> None:
         """Let requests of a place go wrong."""
         told = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.hub.faults.append(Fault(place.pattern, kind, times, told, skip))
+        self.hub.faults.append(Fault(place.pattern, kind, times, told, place.skip + skip))
 
     def when(self, place: Place, action: Callable[[], object], nth: int = 1) -> None:
         """Let something happen while the nth request of a place is answered."""
-        self.hub.changes.append(Change(place.pattern, action, nth))
+        self.hub.changes.append(Change(place.pattern, action, place.skip + nth))
 
     def put(self, name: str, content: bytes) -> None:
         """Put another content under a file's name."""

@@ -46,9 +46,6 @@ class Repo:
     refs: dict[str, str]
     gated: bool = False
     moves_to: str | None = None  # main moves there once its commit has been asked for
-    one_call: Callable[[dict[str, Any]], Any] = lambda answer: (
-        answer
-    )  # what the call for all headers makes of the truth
 
 
 @dataclass(frozen=True)
@@ -104,13 +101,11 @@ class HubStandIn:
     def __init__(
         self,
         latency: float = 0.0,
-        offers_one_call: bool = True,
         signature_uses: int = 1_000_000,
         tells_sizes: bool = True,
         signature_seconds: float = 1e9,
     ) -> None:
         self.latency = latency
-        self.offers_one_call = offers_one_call
         self.signature_uses = signature_uses
         self.tells_sizes = tells_sizes
         self.signature_seconds = signature_seconds
@@ -217,9 +212,7 @@ class HubStandIn:
 
     def _answer_hub(self, handler: _Handler) -> None:
         path = unquote(urlsplit(handler.path).path)
-        if match := re.fullmatch(r"/api/models/(.+)/safetensors-metadata/(.+)", path):
-            self._answer_one_call(handler, match[1])
-        elif match := re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+))?", path):
+        if match := re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+))?", path):
             self._answer_info(handler, match[1], match[2] or "main")
         elif match := re.fullmatch(r"/(.+?)/resolve/([^/]+)/(.+)", path):
             self._answer_resolve(handler, *match.groups())
@@ -249,21 +242,6 @@ class HubStandIn:
         )
         if repo.moves_to is not None:
             repo.refs["main"] = repo.moves_to
-
-    def _answer_one_call(self, handler: _Handler, repo_id: str) -> None:
-        commit = self._commit(handler, repo_id, "main")
-        if commit is None:
-            return
-        if not self.offers_one_call:
-            handler.send(404, b"", {"X-Error-Code": "EntryNotFound"})
-            return
-        files = self.repos[repo_id].files[commit]
-        headers = {
-            name: json.loads(_header_text(file)) for name, file in files.items() if name.endswith(".safetensors")
-        }
-        index = files.get("model.safetensors.index.json", real_file(b"{}"))
-        metadata = json.loads(index.read(0, index.size) or b"{}").get("metadata", {})
-        handler.send_json(self.repos[repo_id].one_call({"index": {"metadata": metadata}, "headers": headers}))
 
     def _answer_resolve(self, handler: _Handler, repo_id: str, revision: str, name: str) -> None:
         commit = self._commit(handler, repo_id, revision)
@@ -502,11 +480,6 @@ class _Handler(BaseHTTPRequestHandler):
 
         self.deliver = drop_by_drop
         self.answer(self)
-
-
-def _header_text(file: VirtualFile) -> bytes:
-    length = int.from_bytes(file.read(0, 8), "little")
-    return file.read(8, 8 + length)
 
 
 def virtual_shard(

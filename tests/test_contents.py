@@ -38,14 +38,14 @@ def files_of(parts: Mapping[str, Mapping[str, Any]], weight_map: Mapping[str, st
     return files if weight_map is None else files | {INDEX: json.dumps({"weight_map": weight_map}).encode()}
 
 
-@pytest.fixture(params=["folder", "hub", "hub, headers in one call"])
+@pytest.fixture(params=["folder", "hub"])
 def put(request: pytest.FixtureRequest, make_hub: Callable[..., HubStandIn], tmp_path: Path) -> Callable[[Files], str]:
     """Puts files into a folder or behind the stand-in."""
 
     def into(files: Files) -> str:
         if request.param == "folder":
             return str(write_files(tmp_path / "model", files))
-        make_hub(offers_one_call="call" in request.param).add("a/b", files)
+        make_hub().add("a/b", files)
         return "a/b"
 
     return into

@@ -38,21 +38,21 @@ CASES = [
 ]
 
 
-_plain_requests: dict[bool, int] = {}
-"""Requests without any fault, with and without the call for all headers."""
+_plain_requests: list[int] = []
+"""Requests without any fault, once they were counted."""
 
 
 @pytest.fixture
 def stage(make_hub: Callable[..., HubStandIn], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Stage]:
     """Set up a stand-in with the checkpoint of the table, and patience as a row wants it."""
 
-    def set_up(place: Place, **settings: float) -> Stage:
+    def set_up(**settings: float) -> Stage:
         quick = Settings(**{"max_tries": TRIES, "first_pause": 0.001} | settings)
         monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: quick)
-        hub = make_hub(offers_one_call=place.one_call)
+        hub = make_hub()
         found = Stage(hub, hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS)), monkeypatch)
-        if place.one_call not in _plain_requests:
-            _plain_requests[place.one_call] = lnsim.extract("a/b").requests
+        if not _plain_requests:
+            _plain_requests.append(lnsim.extract("a/b").requests)
             hub.forget()
         return found
 
@@ -71,11 +71,11 @@ def same_bits(found: lnsim.NormVectors) -> bool:
 def test_a_fault_ends_in_the_right_vectors_or_in_one_error_and_nothing_written(
     row: Row, place: Place, stage: Callable[..., Stage], tmp_path: Path
 ) -> None:
-    arranged = stage(place, **row.settings)
+    arranged = stage(**row.settings)
     row.arrange(arranged, place)
     begun = time.monotonic()
     check = check_recovery if isinstance(row.outcome, Recovers) else check_error
-    check(row, place, arranged.hub, tmp_path / "out")
+    check(row, arranged.hub, tmp_path / "out")
     assert time.monotonic() - begun >= row.least_seconds
     assert sum(request.sent for request in arranged.hub.requests) <= row.most_bytes
     check_that_no_thread_is_left()
@@ -90,18 +90,18 @@ def check_that_no_thread_is_left() -> None:
             assert not thread.is_alive(), thread.name
 
 
-def check_recovery(row: Row, place: Place, hub: HubStandIn, out: Path) -> None:
+def check_recovery(row: Row, hub: HubStandIn, out: Path) -> None:
     assert isinstance(row.outcome, Recovers)
     found = extract_and_keep(row.source, out=out)
     assert same_bits(found)
     assert dict(found.config) == CONFIG
     assert files_under(out) == [found.path]
     assert same_bits(lnsim.load(str(found.path)))
-    most = _plain_requests[place.one_call] + row.outcome.more_requests
+    most = _plain_requests[0] + row.outcome.more_requests
     assert max(found.requests, len(hub.requests)) <= most
 
 
-def check_error(row: Row, place: Place, hub: HubStandIn, out: Path) -> None:
+def check_error(row: Row, hub: HubStandIn, out: Path) -> None:
     assert isinstance(row.outcome, OneError)
     says = re.escape(row.outcome.says).replace(re.escape("..."), ".*")
     with pytest.raises(row.outcome.kind, match=says) as caught:

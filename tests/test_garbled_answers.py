@@ -90,7 +90,7 @@ def server(answers: Iterator[bytes]) -> Iterator[str]:
 def ask(transport: Transport, url: str, kind: int) -> None:
     """One of the three kinds of request."""
     if kind == 0:
-        assert len(transport.get(url, where="x", max_bytes=1000).data) <= 1000
+        assert len(transport.get(url, where="x", max_bytes=1000)) <= 1000
     elif kind == 1:
         transport.resolve(url, where="x")
     else:

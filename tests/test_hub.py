@@ -50,27 +50,13 @@ def test_a_small_single_file_takes_four_requests(hub: HubStandIn) -> None:
     assert found.requests == len(hub.requests) == 4  # commit, config, redirect, first window with all norms in it
 
 
-def test_all_headers_come_in_one_call_where_the_hub_offers_it(make_hub: Callable[..., HubStandIn]) -> None:
-    hub = make_hub()
-    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
-    found = lnsim.extract("a/b")
-    # commit, all headers, config (which tells the commit again); a redirect and a read for each shard that holds norms
-    shards_with_norms = set(hub.paths("cdn"))
-    assert found.requests == 3 + 2 * len(shards_with_norms)
-    assert not any(request.range == "bytes=0-99999" for request in hub.requests)
-
-
-def test_where_the_listing_tells_no_sizes_the_redirect_does(make_hub: Callable[..., HubStandIn]) -> None:
+def test_a_listing_that_tells_no_sizes_is_enough(make_hub: Callable[..., HubStandIn]) -> None:
     hub = make_hub(tells_sizes=False)
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
     assert same_bits(lnsim.extract("a/b"))
-    assert not any(request.range == "bytes=0-99999" for request in hub.requests)
 
 
-def test_without_that_call_each_header_is_read_by_range_in_a_window_guessed_from_the_index(
-    make_hub: Callable[..., HubStandIn],
-) -> None:
-    hub = make_hub(offers_one_call=False)
+def test_each_header_is_read_by_range_in_a_window_guessed_from_the_index(hub: HubStandIn) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
     assert same_bits(lnsim.extract("a/b"))
     windows = [int(r.range.split("-")[1]) for r in hub.requests if r.origin == "cdn" and r.range.startswith("bytes=0-")]
@@ -78,10 +64,7 @@ def test_without_that_call_each_header_is_read_by_range_in_a_window_guessed_from
     assert len(hub.paths("cdn")) == 4  # and the norms of such a small model come along with them
 
 
-def test_the_headers_of_a_large_model_come_in_one_request_each_with_the_norm_behind_them(
-    make_hub: Callable[..., HubStandIn],
-) -> None:
-    hub = make_hub(offers_one_call=False)
+def test_the_headers_of_a_large_model_come_in_one_request_each_with_the_norm_behind_them(hub: HubStandIn) -> None:
     hub.add("upstage/like-solar", solar_like())
     found = lnsim.extract("upstage/like-solar")
     assert all(array.tobytes() == norm_bytes(name, 8192) for name, array in found.stored.items())
@@ -115,7 +98,7 @@ def test_a_virtual_200_gb_checkpoint_of_42_shards_costs_little(hub: HubStandIn) 
     hub.add("upstage/like-solar", files)
     found = lnsim.extract("upstage/like-solar")
     assert found.n_vectors == 97
-    assert found.bytes_received < 2e6
+    assert found.bytes_received < 5e6  # its headers have 4.3 MB
     assert found.requests < 200
     assert hub.connections("cdn") <= QUICK.max_in_flight
     assert all(array.tobytes() == norm_bytes(name, 8192) for name, array in found.stored.items())
@@ -157,8 +140,7 @@ def test_consolidated_weights_are_ignored_with_a_note(hub: HubStandIn) -> None:
     assert not any("consolidated" in path for path in hub.paths())
 
 
-def test_a_hostile_shard_name_never_becomes_a_request(make_hub: Callable[..., HubStandIn]) -> None:
-    hub = make_hub(offers_one_call=False)
+def test_a_hostile_shard_name_never_becomes_a_request(hub: HubStandIn) -> None:
     files = checkpoint_files(TENSORS, LLAMA_CONFIG, 3)
     index = {"weight_map": {"model.norm.weight": "../../evil.safetensors"}}
     hub.add("a/b", files | {"model.safetensors.index.json": json.dumps(index).encode()})

@@ -91,14 +91,6 @@ class Header:
         """Bytes of the whole file, as the header tells them."""
         return self.buffer_start + self.buffer_size
 
-    def fits(self, file_size: int) -> bool:
-        """Whether a file of this size can have this header, once its JSON is padded to a whole number of 8 bytes."""
-        return 0 <= file_size - self.file_size < LENGTH_BYTES
-
-    def moved(self, buffer_start: int) -> Header:
-        """The same header before a byte buffer that starts elsewhere; its tensors need no second check."""
-        return self._changed(buffer_start=buffer_start)
-
     def narrowed(self, names: Collection[str]) -> Header:
         """The same header with only these of its tensors, at their places in the same byte buffer."""
         kept = {name: info for name, info in self.tensors.items() if name in names}

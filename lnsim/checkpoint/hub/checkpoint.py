@@ -1,8 +1,7 @@
 """This module opens checkpoints on the Hub: commit first, then headers, then the ranges of the tensors wanted.
 
-The commit is pinned before anything else is read, and every later request names it. Headers come in one call where the
-Hub offers that (sharded repos, head of ``main``), else as the first bytes of each shard. A shard's address is resolved
-once, and its signed target serves all further ranges of it.
+The commit is pinned before anything else is read, and every later request names it. A header is the first bytes of its
+shard. A shard's address is resolved once, and its signed target serves all further ranges of it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any, TypeVar
 from lnsim.checkpoint.adapter import adapter_error, is_adapter
 from lnsim.checkpoint.contents import Contents, check_copies, check_whole, settle
 from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
-from lnsim.checkpoint.hub.all_headers import headers_in_one_call
 from lnsim.checkpoint.hub.cache import cached_snapshot
 from lnsim.checkpoint.hub.client import Settings, stopped_by_hand
 from lnsim.checkpoint.hub.repo import Repo, pin
@@ -46,10 +44,6 @@ _few_at_a_time = threading.BoundedSemaphore(2)
 
 _FAIR_SHARE = 1_000_000
 """Bytes that the header of each of many shards may have, however many they are."""
-
-_CHEAP = 4 * 1024
-_DEAR = 16 * 1024
-"""Bytes that it may cost to check a header, in each shard, and in one of a checkpoint."""
 
 
 @dataclass(slots=True)
@@ -102,59 +96,23 @@ class HubCheckpoint:
         """
         names = list(names)
         with stopped_by_hand():
-            found = self._read(names, progress)
-            if found is None:
-                self._read_headers_again(names)
-                found = self._read(names, progress)
-            if found is None:
-                raise HubError(f"Reading {self.where}: its headers changed while it was read. Try again.")
+            wanted = by_shard(names, self.headers, self.faults, where=self.where)
+            found = self._fetch(wanted, self.files, progress)
             for name, shard in self.copies.items():
                 again = [name for name in names if name in shard.header.tensors]
-                check_copies(found, name, self._fetch({name: again}, self.copies) or {}, where=self.where)
+                check_copies(found, name, self._fetch({name: again}, self.copies), where=self.where)
         return found
-
-    def _read(self, names: Sequence[str], progress: Progress) -> dict[str, bytes] | None:
-        """The bytes; None where a header that came without its file turns out to be another than the file's."""
-        return self._fetch(by_shard(names, self.headers, self.faults, where=self.where), self.files, progress)
 
     def _fetch(
         self, wanted_of: Mapping[str, list[str]], files: Mapping[str, RemoteShard], progress: Progress = no_progress
-    ) -> dict[str, bytes] | None:
-        plans = [(files[name], plan_reads(files[name].header, wanted)) for name, wanted in wanted_of.items()]
-        to_verify = _worth_verifying(plans)
-        jobs = _by_turns([(shard, read) for read in plan] for shard, plan in plans)
-
-        def do(job: tuple[RemoteShard, Read]) -> bytes | None:
-            shard, read = job
-            return shard.read_from_start(read) if to_verify.get(shard.where) is read else shard.read(read)
-
-        done = self.transport.map(do, jobs, progress)
-        brought = [(read, data) for (_, read), data in zip(jobs, done, strict=True) if data is not None]
-        if len(brought) < len(jobs):
-            return None
+    ) -> dict[str, bytes]:
+        jobs = _by_turns(
+            [(files[name], read) for read in plan_reads(files[name].header, wanted)]
+            for name, wanted in wanted_of.items()
+        )
+        done = self.transport.map(lambda job: job[0].read(job[1]), jobs, progress)
         empty = {name: b"" for wanted in wanted_of.values() for name in wanted}
-        return empty | slice_reads(brought)
-
-    def _read_headers_again(self, names: Sequence[str]) -> None:
-        """Read every header from its file; what was chosen by the other headers must be there all the same."""
-        before = self._shapes(names)
-        self.transport.map(RemoteShard.read_header, self.files.values())
-        after = self._shapes(names)
-        changed = [name for name in names if after.get(name) != before[name]]
-        if changed:
-            raise HeaderError(
-                f"Reading {self.where}: the Hub told other headers than its files have; tensor {changed[0]!r:.160} and "
-                f"{len(changed)} in all are not what they were said to be. Try again."
-            )
-
-    def _shapes(self, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-        wanted = frozenset(names)
-        return {
-            name: info.shape
-            for header in self.headers.values()
-            for name, info in header.tensors.items()
-            if name in wanted
-        }
+        return empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
 
     def keep_only(self, names: Iterable[str]) -> None:
         """Forget all tensors but these, for the memory: a checkpoint may have a hundred thousand."""
@@ -267,17 +225,11 @@ def _adapter_config(repo: Repo) -> Mapping[str, Any] | None:
     if ADAPTER_CONFIG_NAME not in repo.sizes:
         return None
     where = repo.where_of(ADAPTER_CONFIG_NAME)
-    page = repo.transport.get(repo.url(ADAPTER_CONFIG_NAME), where=where, max_bytes=MAX_JSON_BYTES)
-    return parse_config(page.data, where=where)
+    data = repo.transport.get(repo.url(ADAPTER_CONFIG_NAME), where=where, max_bytes=MAX_JSON_BYTES)
+    return parse_config(data, where=where)
 
 
 def _open_shards(repo: Repo, layout: Layout, progress: Progress) -> _Shards:
-    together = headers_in_one_call(repo, layout)
-    if together is not None:
-        found = _Shards(_files(repo, sorted(together.headers)), together.config)
-        for name, shard in found.files.items():
-            shard.take_header(together.headers[name], repo.sizes[name])
-        return found
     config_to_come = repo.transport.client.aside(repo.config)
     with _few_at_a_time:
         found = _shards_one_by_one(repo, layout, progress)
@@ -328,19 +280,6 @@ def _there(repo: Repo, names: Sequence[str]) -> tuple[list[str], dict[str, Lnsim
 
 def _files(repo: Repo, names: Iterable[str]) -> dict[str, RemoteShard]:
     return {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in names}
-
-
-def _worth_verifying(plans: Sequence[tuple[RemoteShard, Sequence[Read]]]) -> dict[str, Read]:
-    """First reads that shall bring the true header along, where the header came without its file.
-
-    That is every shard where it costs next to nothing, and the cheapest of all: an answer of another commit would show.
-    """
-    firsts = [(shard.where, plan[0]) for shard, plan in plans if plan and not shard.from_file]
-    cheap = {where: read for where, read in firsts if read.span.start <= _CHEAP}
-    if cheap or not firsts:
-        return cheap
-    where, read = min(firsts, key=lambda first: first[1].span.start)
-    return {where: read} if read.span.start <= _DEAR else {}
 
 
 def _by_turns(groups: Iterable[list[A]]) -> list[A]:

@@ -11,7 +11,7 @@ from huggingface_hub import constants
 
 from lnsim.checkpoint.hub.answers import NotThereError
 from lnsim.checkpoint.hub.client import Settings, client_for
-from lnsim.checkpoint.hub.transport import Page, Transport
+from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME, parse_index
 from lnsim.checkpoint.repo_name import check_endpoint
 from lnsim.checkpoint.source import MAX_JSON_BYTES, Traffic, parse_config
@@ -75,46 +75,24 @@ class Repo:
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}" if self.folder else name
 
-    @property
-    def at_head(self) -> bool:
-        """Whether the commit is that of ``main`` a moment ago."""
-        return self.revision in (None, MAIN)
-
-    def url(self, name: str, revision: str | None = None) -> str:
-        """Address of a file, at the pinned commit unless told otherwise."""
-        at = quote(revision or self.commit, safe="")
-        return f"{constants.ENDPOINT}/{self.repo_id}/resolve/{at}/{quote(self._path(name))}"
+    def url(self, name: str) -> str:
+        """Address of a file at the pinned commit."""
+        return f"{constants.ENDPOINT}/{self.repo_id}/resolve/{self.commit}/{quote(self._path(name))}"
 
     def config(self) -> dict[str, Any] | None:
         """The parsed ``config.json``, None where the repo has none."""
         if CONFIG_NAME not in self.sizes:
             return None
-        return self._parsed(self._config_page(self.commit))
-
-    def config_at_head(self) -> tuple[dict[str, Any] | None, bool]:
-        """The config as ``main`` has it now, and whether that is still the pinned commit."""
-        if CONFIG_NAME not in self.sizes:
-            return None, self._is_still_head()
-        page = self._config_page(MAIN)
-        # A mirror may not tell the commit of a file; then the head is asked for once more.
-        return self._parsed(page), page.commit == self.commit if page.commit else self._is_still_head()
+        where = self.where_of(CONFIG_NAME)
+        data = self.transport.get(self.url(CONFIG_NAME), where=where, max_bytes=MAX_JSON_BYTES)
+        return parse_config(data, where=where)
 
     def weight_map(self, index: str = INDEX_NAME) -> dict[str, str]:
         """Shard of each tensor, as the index tells it."""
-        page = self.transport.get(
+        data = self.transport.get(
             self.url(index), where=self.where_of(index), max_bytes=MAX_JSON_BYTES, compressed=True
         )
-        return parse_index(page.data, where=self.where)
-
-    def _config_page(self, revision: str) -> Page:
-        url = self.url(CONFIG_NAME, revision)
-        return self.transport.get(url, where=self.where_of(CONFIG_NAME), max_bytes=MAX_JSON_BYTES)
-
-    def _parsed(self, page: Page) -> dict[str, Any]:
-        return parse_config(page.data, where=self.where_of(CONFIG_NAME))
-
-    def _is_still_head(self) -> bool:
-        return _ask(self.transport, self.repo_id, self.revision)[0] == self.commit
+        return parse_index(data, where=self.where)
 
 
 def pin(repo_id: str, revision: str | None, part: str, settings: Settings) -> Repo:
@@ -181,10 +159,10 @@ def _ask(transport: Transport, repo_id: str, revision: str | None) -> tuple[str,
     if revision is not None:
         url += f"/revision/{quote(revision, safe='')}"
     try:
-        page = transport.get(f"{url}?blobs=true", where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
+        data = transport.get(f"{url}?blobs=true", where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
     except NotThereError:
         raise RepoNotFoundError(f"Reading {where}: the Hub has no such repo. Check the spelling.") from None
-    content = parse_config(page.data, where=where)
+    content = parse_config(data, where=where)
     commit, siblings = content.get("sha"), content.get("siblings")
     if not isinstance(commit, str) or not is_commit(commit) or not isinstance(siblings, list):
         raise HubError(

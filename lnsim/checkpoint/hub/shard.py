@@ -10,7 +10,7 @@ import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header, header_end, header_stop, read_header
+from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header, header_end, read_header
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError
 from lnsim.checkpoint.hub.transport import Body, Resolved, Transport
 from lnsim.checkpoint.ranges import ByteRange, Read
@@ -31,7 +31,6 @@ class RemoteShard:
         where: ``repo@commit/file``.
         transport: how to ask.
         start: the first bytes of the file, as far as they are known.
-        from_file: whether its header was read from the file itself.
         file_size: bytes of the file, as the server tells; one that was cut off has fewer than its header says.
     """
 
@@ -39,7 +38,6 @@ class RemoteShard:
     where: str
     transport: Transport
     start: bytes = field(default=b"", repr=False)
-    from_file: bool = False
     file_size: int | None = None
     _header: Header | None = None
     _resolved: Resolved | None = None
@@ -47,7 +45,7 @@ class RemoteShard:
 
     @property
     def header(self) -> Header:
-        """Its header; read it first with ``read_header`` or give it with ``take_header``."""
+        """Its header; read it first with ``read_header``."""
         if self._header is None:
             raise HeaderError(f"Reading {self.where}: its header has not been read yet.")
         return self._header
@@ -70,24 +68,7 @@ class RemoteShard:
         if stop > len(data):
             data += self._ask(ByteRange(len(data), stop)).data
         self._header = read_header(data, first.file_size, where=self.where)
-        self.start, self.from_file, self.file_size = data, True, first.file_size
-
-    def take_header(self, header: Header, file_size: int | None) -> None:
-        """Use a header that came without its file, if the file's size bears it out; else read it.
-
-        Args:
-            header: as its JSON alone tells it.
-            file_size: as the repo's listing tells it; None asks for it along with the file's address.
-
-        Its offsets count from the byte buffer, and only the file's size tells where that starts. The JSON that the
-        writer wrote cannot be shorter than its compact form, nor longer than that by more than its padding.
-        """
-        size = self._address().file_size if file_size is None else file_size
-        if size is not None and header.fits(size):
-            self._header = header.moved(header.buffer_start + size - header.file_size)
-            self.file_size = size
-        else:
-            self.read_header()
+        self.start, self.file_size = data, first.file_size
 
     def holding(self, header: Header) -> RemoteShard:
         """The same file with another of its headers, for other tensors."""
@@ -102,17 +83,6 @@ class RemoteShard:
         if read.span.stop <= len(self.start):
             return self.start[read.span.start : read.span.stop]
         return self._checked(read.span).data
-
-    def read_from_start(self, read: Read) -> bytes | None:
-        """The same with everything before it, which holds the true header; None where that is another."""
-        data = self._checked(ByteRange(0, read.span.stop)).data
-        found = read_header(data[: header_stop(data)], where=self.where)
-        self.from_file = True
-        ours = self.header
-        same = found.buffer_start == ours.buffer_start and found.buffer_size == ours.buffer_size
-        if not same or any(found.tensors.get(name) != info for name, info in ours.tensors.items()):
-            return None
-        return data[read.span.start :]
 
     def _checked(self, span: ByteRange) -> Body:
         body = self._ask(span)

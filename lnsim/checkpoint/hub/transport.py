@@ -34,7 +34,7 @@ from lnsim.errors import HubError, NetworkError, OfflineError
 from lnsim.text import printable
 from lnsim.version import __version__
 
-__all__ = ["Body", "Page", "Resolved", "Transport"]
+__all__ = ["Body", "Resolved", "Transport"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +52,6 @@ _STEP = 0.2
 
 _LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
 
-_COMMIT_HEADER = "x-repo-commit"
-
 
 @dataclass(frozen=True, slots=True)
 class Body:
@@ -69,29 +67,14 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A whole small file.
-
-    Args:
-        data: its bytes.
-        commit: of the repo it was read at, where the Hub tells it.
-    """
-
-    data: bytes = field(repr=False)
-    commit: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Resolved:
     """Where a file's bytes are served from.
 
     Args:
         url: final address; often signed, so good for some minutes and not to be shown.
-        file_size: bytes of the file where the redirect told it, else None.
     """
 
     url: str = field(repr=False)
-    file_size: int | None
 
 
 class Transport:
@@ -111,7 +94,7 @@ class Transport:
         if self.has_token and constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT:
             _tell_of_mirror(urlsplit(constants.ENDPOINT).netloc)
 
-    def get(self, url: str, *, where: str, max_bytes: int, compressed: bool = False) -> Page:
+    def get(self, url: str, *, where: str, max_bytes: int, compressed: bool = False) -> bytes:
         """A whole small file, along its redirects.
 
         Raises:
@@ -119,7 +102,7 @@ class Transport:
         """
         encoding = {"accept-encoding": "gzip"} if compressed else {}
 
-        def once() -> Page:
+        def once() -> bytes:
             with self._follow(url, encoding) as answer:
                 self._check(answer, where)
                 if answer.status != 200:
@@ -128,7 +111,7 @@ class Transport:
                 data = b"" if told is not None and told > max_bytes else _unpacked(answer, max_bytes)
             if len(data) > max_bytes or (told is not None and told > max_bytes):
                 raise TooLongError(f"Reading {where}: at most {max_bytes} bytes were expected, the answer is longer.")
-            return Page(data, answer.headers.get(_COMMIT_HEADER))
+            return data
 
         return self._retry(once, where, url)
 
@@ -145,14 +128,13 @@ class Transport:
                 self._check(answer, where)
                 if answer.status in _REDIRECTS:
                     _read(answer, _MAX_SIDE_BODY)
-                    size = _whole_number(answer.headers.get("x-linked-size"))
                     target = _joined(answer.url, answer.headers.get("location", ""))
                     if target == answer.url:
                         raise UnusableAddressError("it says that the file has moved, and not where to")
-                    return Resolved(target, size)
-                told = check_range(answer.status, answer.headers, ByteRange(0, 1), where=where)
+                    return Resolved(target)
+                check_range(answer.status, answer.headers, ByteRange(0, 1), where=where)
                 _read(answer, 1)
-                return Resolved(answer.url, told.file_size)
+                return Resolved(answer.url)
 
         return self._retry(once, where, url)
 
