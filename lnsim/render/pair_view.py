@@ -55,6 +55,11 @@ class Comparison:
         """The verdict: one sentence out of a fixed set."""
         return pair_sentence({"a": self.a, "b": self.b}, self.summary)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was not compared, and what a reader must know of the rest, a sentence each."""
+        return tuple(remarks({"a": self.a, "b": self.b}, self.summary))
+
     def to_frame(self) -> pd.DataFrame:
         """One row a role: the measures of ``lnsim compare --json``; what is not defined is missing."""
         import pandas as pd
