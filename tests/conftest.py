@@ -26,7 +26,7 @@ sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 @pytest.fixture
 def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., HubStandIn]]:
     """Start stand-ins for the Hub; the client library is pointed at the newest, with an empty cache and no token."""
-    from huggingface_hub import constants
+    from huggingface_hub import close_session, constants
 
     from lnsim.checkpoint.hub.client import close_clients
 
@@ -43,6 +43,7 @@ def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     monkeypatch.delenv("HF_TOKEN", raising=False)
     yield start
     close_clients()
+    close_session()  # the next test may have other proxies or certificates
     for hub in started:
         hub.__exit__()
 

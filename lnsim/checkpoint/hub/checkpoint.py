@@ -6,7 +6,6 @@ shard. A shard's address is resolved once, and its signed target serves all furt
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -38,9 +37,6 @@ from lnsim.errors import HeaderError, HubError, LnsimError
 __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 
 A = TypeVar("A")
-
-_few_at_a_time = threading.BoundedSemaphore(2)
-"""Checkpoints whose headers are read one by one: each has many to ask for, and holds an index until they are there."""
 
 _FAIR_SHARE = 1_000_000
 """Bytes that the header of each of many shards may have, however many they are."""
@@ -231,8 +227,7 @@ def _adapter_config(repo: Repo) -> Mapping[str, Any] | None:
 
 def _open_shards(repo: Repo, layout: Layout, progress: Progress) -> _Shards:
     config_to_come = repo.transport.client.aside(repo.config)
-    with _few_at_a_time:
-        found = _shards_one_by_one(repo, layout, progress)
+    found = repo.transport.client.open(lambda: _shards_one_by_one(repo, layout, progress))
     found.config = config_to_come.result()
     return found
 

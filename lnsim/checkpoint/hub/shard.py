@@ -30,7 +30,7 @@ class RemoteShard:
         url: its address at the pinned commit.
         where: ``repo@commit/file``.
         transport: how to ask.
-        start: the first bytes of the file, as far as they are known.
+        start: the first bytes behind the header, as far as they came along with it.
         file_size: bytes of the file, as the server tells; one that was cut off has fewer than its header says.
     """
 
@@ -68,7 +68,7 @@ class RemoteShard:
         if stop > len(data):
             data += self._ask(ByteRange(len(data), stop)).data
         self._header = read_header(data, first.file_size, where=self.where)
-        self.start, self.file_size = data, first.file_size
+        self.start, self.file_size = data[stop:], first.file_size
 
     def holding(self, header: Header) -> RemoteShard:
         """The same file with another of its headers, for other tensors."""
@@ -79,9 +79,10 @@ class RemoteShard:
         self._header = self.header.narrowed(names)
 
     def read(self, read: Read) -> bytes:
-        """The bytes of one planned read, from the known start of the file where they lie there."""
-        if read.span.stop <= len(self.start):
-            return self.start[read.span.start : read.span.stop]
+        """The bytes of one planned read; no request is made for those that came along with the header."""
+        first = self.header.buffer_start
+        if read.span.stop <= first + len(self.start):
+            return self.start[read.span.start - first : read.span.stop - first]
         return self._checked(read.span).data
 
     def _checked(self, span: ByteRange) -> Body:

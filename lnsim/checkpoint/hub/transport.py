@@ -19,16 +19,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from huggingface_hub import constants
 
 import lnsim
-from lnsim.checkpoint.hub.answers import DeadAddressError, TooLongError, TryAgainError, check_range, check_status
-from lnsim.checkpoint.hub.client import Client
-from lnsim.checkpoint.hub.dialling import ProxyError, UnusableAddressError, origin_of
-from lnsim.checkpoint.hub.limits import kind_of
-from lnsim.checkpoint.hub.wire import Answer, ClosedError, UnreachableError, WireError
+from lnsim.checkpoint.hub.addresses import ProxyError, UnusableAddressError, joined, origin_of
+from lnsim.checkpoint.hub.answers import (
+    DeadAddressError,
+    NoRangeError,
+    TooLongError,
+    TryAgainError,
+    check_range,
+    check_status,
+)
+from lnsim.checkpoint.hub.client import Answer, Client, ClosedError, RequestError, UnreachableError, whole_number
 from lnsim.checkpoint.ranges import ByteRange
 from lnsim.checkpoint.source import Progress, Traffic, no_progress
 from lnsim.errors import HubError, NetworkError, OfflineError
@@ -47,6 +52,9 @@ _Kinds = type[Exception] | tuple[type[Exception], ...]
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_HOPS = 5
 _MAX_SIDE_BODY = 64 * 1024
+_UNRANGED = 2
+"""Answers other than a range that are dropped unread before one ends the reading: few of many servers give them."""
+
 _STEP = 0.2
 """Seconds between two looks, during a pause, at whether it is still worth waiting."""
 
@@ -89,6 +97,7 @@ class Transport:
         self.client = client
         self.traffic = traffic
         self._given_up = threading.Event()
+        self._hub = origin_of(constants.ENDPOINT)
         self._headers = _base_headers()
         self.has_token = "authorization" in self._headers
         if self.has_token and constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT:
@@ -107,7 +116,7 @@ class Transport:
                 self._check(answer, where)
                 if answer.status != 200:
                     raise HubError(f"Reading {where}: 200 was expected, the server answered {answer.status}.")
-                told = _whole_number(answer.headers.get("content-length"))
+                told = whole_number(answer.headers.get("content-length"))
                 data = b"" if told is not None and told > max_bytes else _unpacked(answer, max_bytes)
             if len(data) > max_bytes or (told is not None and told > max_bytes):
                 raise TooLongError(f"Reading {where}: at most {max_bytes} bytes were expected, the answer is longer.")
@@ -128,7 +137,7 @@ class Transport:
                 self._check(answer, where)
                 if answer.status in _REDIRECTS:
                     _read(answer, _MAX_SIDE_BODY)
-                    target = _joined(answer.url, answer.headers.get("location", ""))
+                    target = joined(answer.url, answer.headers.get("location", ""))
                     if target == answer.url:
                         raise UnusableAddressError("it says that the file has moved, and not where to")
                     return Resolved(target)
@@ -170,11 +179,11 @@ class Transport:
         except UnreachableError as error:
             raise DeadAddressError(f"Reading {what}: {error}.") from None
 
-    def _check(self, answer: _Located, where: str) -> None:
+    def _check(self, answer: Answer, where: str) -> None:
         """Raise what a status means, told by the Hub or by whoever it sends us to."""
-        at_the_hub = origin_of(answer.url) == origin_of(constants.ENDPOINT)
-        sent = self.has_token and at_the_hub
-        check_status(answer.status, self._harmless(answer.headers), where=where, has_token=sent, at_the_hub=at_the_hub)
+        if answer.status >= 400:
+            said, sent = self._harmless(answer.headers), self.has_token and answer.at_the_hub
+            check_status(answer.status, said, where=where, has_token=sent, at_the_hub=answer.at_the_hub)
 
     def _harmless(self, headers: Mapping[str, str]) -> dict[str, str]:
         """What a server says, without the token that it may repeat."""
@@ -182,52 +191,39 @@ class Transport:
         return {name: text.replace(token, "[token]") if token else text for name, text in headers.items()}
 
     @contextmanager
-    def _follow(self, url: str, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[_Located]:
+    def _follow(self, url: str, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[Answer]:
         """The answer at the end of the redirects; the token stays with the Hub's own origin."""
         for _ in range(_MAX_HOPS):
             with self._exchange(url, headers) as answer:
-                target = _joined(url, answer.headers.get("location", ""))
-                redirected = answer.status in _REDIRECTS and target != url
+                target = joined(url, answer.headers.get("location", "")) if answer.status in _REDIRECTS else url
+                redirected = target != url
                 if not redirected or (stop_at_foreign and origin_of(target) != origin_of(url)):
                     if answer.status >= 400:
                         _read(answer, _MAX_SIDE_BODY)  # of no use but for keeping the connection
-                    yield _Located(answer, url)
+                    yield answer
                     return
                 _read(answer, _MAX_SIDE_BODY)
-                if url.startswith("https:") and not target.startswith("https:"):
+                if origin_of(url).scheme == "https" != origin_of(target).scheme:
                     raise UnusableAddressError("it leads from https to an address without encryption")
             url = target
         raise HubError(f"Following the redirects of {urlsplit(url).netloc}: more than {_MAX_HOPS} in a row.")
 
     @contextmanager
     def _exchange(self, url: str, headers: Mapping[str, str]) -> Iterator[Answer]:
-        """One request, when it is its turn; what it took is counted."""
-        at_the_hub = origin_of(url) == origin_of(constants.ENDPOINT)
+        """One request; what it took is counted."""
+        at_the_hub = origin_of(url) == self._hub
         own = self._headers if at_the_hub else _without_token(self._headers)
-        if at_the_hub:
-            self._wait_for_turn(kind_of(urlsplit(url).path))
-        with self.client.in_flight:
-            self.traffic.count(requests=1)
-            with self.client.wire.get(url, {**own, **headers}) as answer:
-                self.traffic.count(requests=answer.asked - 1)
-                if at_the_hub:
-                    self.client.limits.learn(answer.headers)
-                try:
-                    yield answer
-                finally:
-                    self.traffic.count(received=answer.received)
-
-    def _wait_for_turn(self, kind: str) -> None:
-        while pause := self.client.limits.take(kind):
-            if pause > self.client.settings.max_retry_after:
-                raise TryAgainError(f"the limit of {kind} requests is used up", pause)
-            logger.warning("The Hub's limit of %s requests is used up: going on in %.0f seconds.", kind, pause)
-            self._sleep(pause)
+        self.traffic.count(requests=1)
+        with self.client.get(url, {**own, **headers}, at_the_hub=at_the_hub) as answer:
+            try:
+                yield answer
+            finally:
+                self.traffic.count(received=answer.received)
 
     def _sleep(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if self.client.wire.closed.wait(min(left, _STEP)) or self._given_up.is_set():
+            if self.client.closed.wait(min(left, _STEP)) or self._given_up.is_set():
                 raise ClosedError("the reading was stopped")
 
     def map(self, work: Callable[[A], B], items: Iterable[A], progress: Progress = no_progress) -> list[B]:
@@ -258,13 +254,18 @@ class Transport:
             raise NetworkError(f"Reading {where}: the reading was stopped before it was done.") from None
 
     def _tried(self, once: Callable[[], T], where: str, host: str, final: _Kinds) -> T:
-        tries = self.client.settings.max_tries
+        tries, unranged = self.client.settings.max_tries, 0
         for number in range(1, tries + 1):
             try:
                 return once()
             except final:
                 raise
-            except (TryAgainError, WireError) as error:
+            except NoRangeError as error:
+                unranged += 1
+                if unranged > _UNRANGED or number == tries:
+                    raise
+                reason, pause = str(error), None
+            except (TryAgainError, RequestError) as error:
                 reason = _one_line(str(error))
                 pause = error.pause if isinstance(error, TryAgainError) else None
                 kind = DeadAddressError if isinstance(error, UnreachableError) else NetworkError
@@ -287,32 +288,17 @@ class Transport:
         return asked
 
 
-class _Located:
-    """An answer and the address that gave it."""
-
-    def __init__(self, answer: Answer, url: str) -> None:
-        self.status, self.headers, self.chunks = answer.status, answer.headers, answer.chunks
-        self.url = url
-
-
-def _joined(url: str, location: str) -> str:
-    try:
-        return urljoin(url, location)
-    except ValueError as error:
-        raise UnusableAddressError(f"it is no valid address ({error!s:.80})") from None
-
-
-def _read(answer: Answer | _Located, limit: int) -> bytes:
+def _read(answer: Answer, limit: int) -> bytes:
     """The body, or its start as soon as that is longer than ``limit``."""
-    data = bytearray()
+    pieces: list[bytes] = []
     for chunk in answer.chunks():
-        data += chunk
-        if len(data) > limit:
+        pieces.append(chunk)
+        if answer.received > limit:
             break
-    return bytes(data)
+    return b"".join(pieces)
 
 
-def _unpacked(answer: _Located, limit: int) -> bytes:
+def _unpacked(answer: Answer, limit: int) -> bytes:
     """The body, decompressed where it is; it may be cut as soon as it is longer than ``limit``, packed or not."""
     coding = answer.headers.get("content-encoding", "identity").strip().lower()
     if coding not in ("identity", "gzip", "x-gzip"):
@@ -365,10 +351,6 @@ def _without_token(headers: Mapping[str, str]) -> dict[str, str]:
 @cache
 def _tell_of_mirror(host: str) -> None:
     logger.warning("HF_ENDPOINT is set: your Hub token is sent to %s.", host)
-
-
-def _whole_number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
 def _one_line(text: str) -> str:
