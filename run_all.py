@@ -28,8 +28,9 @@ from lnsim.errors import LnsimError  # noqa: E402
 from lnsim.render.notebooks import Notebook, list_notebooks, parse_setting, select_notebooks  # noqa: E402
 from lnsim.render.run import plan_study, run_plans  # noqa: E402
 from lnsim.study.catalog import list_studies, load_study  # noqa: E402
-from lnsim.study.vectors import SOURCES, fetch_study  # noqa: E402
+from lnsim.study.vectors import SOURCES, fetch_study, source_kind  # noqa: E402
 from lnsim.study.weights import fetch_for  # noqa: E402
+from studies.replica import build_projections, build_replica  # noqa: E402
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -65,8 +66,10 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
     from tqdm import tqdm
 
     settings = dict(parse_setting(text) for text in options.set)
+    numbers = {notebook.number for notebook in notebooks}
     if options.source == "hub":
-        fetch(names, {notebook.number for notebook in notebooks})
+        fetch(names, numbers)
+    make_replicas(names, options.source, numbers)
     plans = [plan_study(name, options.source, notebooks, asked=bool(options.study)) for name in names]
     with tqdm(total=sum(len(plan.notebooks) for plan in plans), unit="notebook", disable=None) as bar:
         runs = run_plans(
@@ -78,7 +81,6 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
             options.timeout,
             each=lambda study, outcome: bar.update(),
         )
-    numbers = {notebook.number for notebook in notebooks}
     for study_run in runs:
         print(study_run.summary(numbers))
     print(f"\n{shown(options.reports / 'index.html')}")
@@ -104,6 +106,15 @@ def fetch(names: list[str], numbers: set[str]) -> None:
         failed += fetch_for(study, numbers).items()
         for key, reason in failed:
             print(f"run_all.py: model '{key}': {reason}", file=sys.stderr)
+
+
+def make_replicas(names: list[str], source: str, numbers: set[str]) -> None:
+    """Make the synthetic vectors of the studies that run on them, where they are not there or not current."""
+    for study in [load_study(name) for name in names]:
+        if source_kind(study, source) == "replica":
+            build_replica(study)
+            if any("kinds" in study.experiments.get(number, {}) for number in numbers):
+                build_projections(study)
 
 
 def listing(names: list[str], notebooks: tuple[Notebook, ...]) -> int:

@@ -32,7 +32,8 @@ class BuildWithData(build_py):
     def run(self) -> None:
         """Build from nothing, so that no file of an earlier build is packed; in a clone, nothing is copied."""
         if not self.editable_mode:
-            shutil.rmtree(Path(self.build_lib) / "lnsim", ignore_errors=True)
+            for package in ("lnsim", "studies"):
+                shutil.rmtree(Path(self.build_lib) / package, ignore_errors=True)
         super().run()
         for source, target in self._copies():
             self.mkpath(str(target.parent))

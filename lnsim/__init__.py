@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lnsim.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from lnsim.checkpoint.extract import extract as extract
     from lnsim.checkpoint.extract import load as load
@@ -20,13 +22,14 @@ if TYPE_CHECKING:
     from lnsim.checkpoint.vectors import RoleVectors as RoleVectors
     from lnsim.errors import HeaderError as HeaderError
     from lnsim.errors import LnsimError as LnsimError
+    from lnsim.measure.cells import cells as cells
+    from lnsim.measure.cells import statistics as statistics
+    from lnsim.measure.cells import tests as tests
     from lnsim.measure.metrics import pairwise as pairwise
     from lnsim.measure.nulls import NullResult as NullResult
     from lnsim.measure.permutation import permutation_test as permutation_test
     from lnsim.render.pair_view import compare as compare
     from lnsim.study.catalog import load_study as load_study
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Header": "lnsim.checkpoint.header",
@@ -35,6 +38,7 @@ _HOMES = {
     "NormVectors": "lnsim.checkpoint.vectors",
     "NullResult": "lnsim.measure.nulls",
     "RoleVectors": "lnsim.checkpoint.vectors",
+    "cells": "lnsim.measure.cells",
     "compare": "lnsim.render.pair_view",
     "extract": "lnsim.checkpoint.extract",
     "load": "lnsim.checkpoint.extract",
@@ -42,6 +46,8 @@ _HOMES = {
     "pairwise": "lnsim.measure.metrics",
     "parse_header": "lnsim.checkpoint.header",
     "permutation_test": "lnsim.measure.permutation",
+    "statistics": "lnsim.measure.cells",
+    "tests": "lnsim.measure.cells",
 }
 
 __all__ = [
@@ -51,6 +57,7 @@ __all__ = [
     "NormVectors",
     "NullResult",
     "RoleVectors",
+    "cells",
     "compare",
     "extract",
     "load",
@@ -58,6 +65,8 @@ __all__ = [
     "pairwise",
     "parse_header",
     "permutation_test",
+    "statistics",
+    "tests",
 ]
 
 

@@ -16,11 +16,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-import lnsim
 from lnsim.cli_progress import bar
 from lnsim.errors import HubError, LnsimError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
+from lnsim.version import __version__
 
 __all__ = ["main", "run"]
 
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         "common origin.",
         epilog="`lnsim COMMAND --help` shows the options of a command, with examples.",
     )
-    parser.add_argument("--version", action="version", version=f"lnsim {lnsim.__version__}")
+    parser.add_argument("--version", action="version", version=f"lnsim {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_inspect(commands)
     _add_extract(commands)

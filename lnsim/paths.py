@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from lnsim.checkpoint.store import extract_name
 from lnsim.errors import SourceError
 
 __all__ = [
     "HOME_VARIABLE",
+    "extract_name",
     "find_stored",
     "near_stored",
     "notebooks_dir",
     "project_root",
+    "replica_dir",
     "stored_models",
     "studies_dir",
     "vectors_dir",
@@ -30,6 +34,9 @@ HOME_VARIABLE = "LNSIM_HOME"
 _STUDIES = Path("data", "studies")
 _VECTORS = Path("data", "vectors")
 _SUFFIX = ".safetensors"
+_LONGEST_NAME = 120
+_MOST_BYTES = 190
+"""Characters of an extract's name, and its bytes: with commit, ending and temporary name they stay below 255."""
 
 
 def project_root() -> Path:
@@ -88,6 +95,11 @@ def studies_dir() -> Path:
 def vectors_dir() -> Path:
     """The folder that extracts are written to; it need not exist yet."""
     return working_root() / _VECTORS
+
+
+def replica_dir(study: str) -> Path:
+    """The folder of a study's replica, whether it was made or not."""
+    return working_root() / "data" / "replica" / study
 
 
 def notebooks_dir() -> Path:
@@ -181,3 +193,41 @@ def _listed(names: Iterable[str]) -> str:
 
 def _below(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix().removesuffix(_SUFFIX)
+
+
+def extract_name(label: str, commit: str | None, *, keep_end: bool = False) -> str:
+    """File name of an extract: letters and digits of any script and ``._-``, whatever the source is called.
+
+    Args:
+        label: a repo id, or the last parts of a path, parted by ``/``.
+        commit: the commit read, where there is one.
+        keep_end: cut a label that is too long at its beginning, with a digest of all of it, so that it stays apart.
+
+    >>> extract_name("Qwen/Qwen3-4B", "1cfa9a7208912126459214e8b04321603b3df60c")
+    'Qwen--Qwen3-4B@1cfa9a720891.safetensors'
+    """
+    safe = _safe(label.replace("/", "--")).strip(".-") or "model"
+    short = _cut(safe, keep_end)
+    return f"{short}{'@' + _safe(commit[:12]) if commit else ''}.safetensors"
+
+
+def _safe(text: str) -> str:
+    """Text of letters and digits, their accents, and ``._-``: no part of a file name that it is in can be a path.
+
+    File systems and keyboards differ in how they write an accent; here it has one spelling.
+    """
+    signs = unicodedata.normalize("NFC", text)
+    return re.sub("\0+", "-", "".join(c if c in "._-" or unicodedata.category(c)[0] in "LNM" else "\0" for c in signs))
+
+
+def _cut(text: str, keep_end: bool) -> str:
+    if _fits(text):
+        return text
+    digest = f"{hashlib.sha256(text.encode('utf-8')).hexdigest()[:8]}-" if keep_end else ""
+    while not _fits(digest + text):
+        text = text[1:] if keep_end else text[:-1]
+    return digest + text
+
+
+def _fits(text: str) -> bool:
+    return len(text) <= _LONGEST_NAME and len(text.encode("utf-8")) <= _MOST_BYTES

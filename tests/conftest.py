@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))  # lnsim and studies
+sys.path.insert(0, str(Path(__file__).parent))  # helpers of tests
 # Tests run side by side; threads inside each would only get in each other's way. numpy looks once, when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -21,6 +22,17 @@ collect_ignore = ["browser"]
 # nbformat imports jsonschema, which builds some forty grammars of internet addresses where this package is there, as it
 # is with JupyterLab. No notebook is checked against one, and it takes every process of the tests longer than the rest.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
+
+@pytest.fixture(scope="session")
+def replica() -> None:
+    """The synthetic vectors of the study that has some, where they are not there yet: what run_all.py does first."""
+    from lnsim.study.catalog import load_study
+    from studies.replica import build_replica
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LNSIM_HOME", str(Path(__file__).parents[1]))
+        build_replica(load_study("solar_glm"))
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from lnsim.study.claims.checks import Beside
-from lnsim.study.claims.corpus import Corpus, read_corpus
-from lnsim.study.claims.judging import judge_by_the_others
-from lnsim.study.claims.rows import Claim
+from studies.claims.evaluate import Beside
+from studies.claims.judging import judge_by_the_others
+from studies.claims.published import Corpus, read_corpus
+from studies.claims.rows import Claim
 
 __all__ = ["FOLDER", "by_the_others", "claim", "corpus"]
 

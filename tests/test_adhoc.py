@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -269,6 +270,13 @@ def test_notebooks_are_those_of_the_project() -> None:
     assert (notebooks_dir() / "13_verdicts.ipynb").is_file()
 
 
+def without_code(text: str) -> str:
+    """A report's page without its cells of code, where `np.nan` may stand."""
+    kept, cells = re.subn(r'<details class="cell code">.*?</details>', "", text, flags=re.DOTALL)
+    assert cells
+    return kept
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("others", ["with controls", "without controls"])
 def test_a_report_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
@@ -289,7 +297,7 @@ def test_a_report_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
     assert len(list(folder.glob("*/provenance.html"))) == 1
     assert len(pages) == (6 if others == "with controls" else 5)
     for page in pages:
-        text = page.read_text("utf-8")
+        text = without_code(page.read_text("utf-8"))
         assert "in question" in text or page.stem == "00_vectors"
         assert "run_all.py" not in text[text.rindex("Made again by") :]
         assert ">nan<" not in text

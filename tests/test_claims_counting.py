@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from published_claims import by_the_others, claim, corpus
 
-from lnsim.study.claims.arithmetic import alone
-from lnsim.study.claims.counting import counts
-from lnsim.study.claims.evaluate import AGREES, CONTRADICTS
-from lnsim.study.claims.intervals import Interval, exactly
+from studies.claims.bounds import AGREES, CONTRADICTS
+from studies.claims.counting import alone, counts
+from studies.claims.intervals import Interval, exactly
 
 
 @pytest.mark.parametrize(

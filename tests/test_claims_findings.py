@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from published_claims import corpus
 
-from lnsim.study.claims import control, finding_groups, finding_rounding, finding_sigma, finding_table, report
-from lnsim.study.claims.intervals import Interval
+from studies.claims import findings, judging, report
+from studies.claims.intervals import Interval
 
 
 def test_the_printed_table_lies_where_no_r_can_bring_it() -> None:
-    table = finding_table.printed_table(corpus())
+    table = findings.printed_table(corpus())
     assert len(table) == 15
     assert table[~table.possible].layer_a.tolist() == [10, 15, 20, 25, 30, 35, 40, 45, 0, 10, 20, 25, 35]
     known = table.dropna(subset="stored")
@@ -20,44 +20,44 @@ def test_the_printed_table_lies_where_no_r_can_bring_it() -> None:
 
 
 def test_the_four_group_numbers_are_found_with_their_finest_print() -> None:
-    groups = finding_groups.printed_groups(corpus())
+    groups = findings.printed_groups(corpus())
     assert groups.printed == pytest.approx((0.9722, 0.0178, 0.9738, 0.0183))
     assert (len(groups.first), len(groups.second)) == (4, 4)
     assert list(groups.first.values()) == pytest.approx([0.98524, 0.99564, 0.9922, 0.9540], abs=1e-4)
 
 
 def test_strangers_miss_the_group_numbers_and_one_related_pair_meets_them() -> None:
-    groups = finding_groups.printed_groups(corpus())
-    bounded, _ = finding_groups._fit(groups, np.full(22, 3 / 64), None)
+    groups = findings.printed_groups(corpus())
+    bounded, _ = findings._fit(groups, np.full(22, 3 / 64), None)
     assert bounded > 20 * groups.half
-    miss, r = finding_groups._fit(groups, np.full(22, 3 / 64), 3 * len(groups.second))
+    miss, r = findings._fit(groups, np.full(22, 3 / 64), 3 * len(groups.second))
     assert miss < groups.half
     assert abs(r) > 0.4
 
 
 def test_the_slopes_of_the_group_numbers_are_their_slopes() -> None:
-    groups = finding_groups.printed_groups(corpus())
+    groups = findings.printed_groups(corpus())
     shares = np.array(list(groups.first.values()))
     x = np.concatenate([[0.95, 0.96, 0.97, 0.98], np.linspace(-0.2, 0.3, 22)])
-    _, slopes = finding_groups._aggregates(x, shares, 4)
+    _, slopes = findings._aggregates(x, shares, 4)
     step = 1e-6
     for place in range(len(x)):
         moved = [x + sign * step * (np.arange(len(x)) == place) for sign in (1, -1)]
-        ends = [finding_groups._aggregates(one, shares, 4)[0] for one in moved]
+        ends = [findings._aggregates(one, shares, 4)[0] for one in moved]
         assert np.allclose((ends[0] - ends[1]) / (2 * step), slopes[:, place], atol=1e-6)
 
 
 def test_the_sigma_comes_back_only_with_the_pooled_population_spread() -> None:
-    sizes = finding_sigma.effect_sizes(corpus()).set_index("divided_by").effect
-    printed = finding_sigma.effect_claim(corpus()).allowed
+    sizes = findings.effect_sizes(corpus()).set_index("divided_by").effect
+    printed = findings.effect_claim(corpus()).allowed
     assert [name for name, value in sizes.items() if Interval(value, value).meets(printed)] == ["pooled std, ddof 0"]
     assert sizes["pooled std, ddof 1"] == pytest.approx(157.6, abs=0.05)
     assert sizes.iloc[-1] < 2
-    assert finding_sigma.least_pvalue(corpus()) == 1 / 70
+    assert findings.least_pvalue(corpus()) == 1 / 70
 
 
 def test_rounding_alone_makes_the_share_of_changed_values_fall() -> None:
-    frame = finding_rounding.by_rounding_alone(corpus()).set_index("layer")
+    frame = findings.by_rounding_alone(corpus()).set_index("layer")
     assert frame.attrs["size_from_mean_change"] == pytest.approx(5.64e-4, rel=1e-3)
     expected = {0: 91, 1: 73, 2: 56, 3: 13, 5: 8, 10: 4, 13: 0.6, 20: 0.08, 30: 0.05, 40: 0.05}
     for layer, share in expected.items():
@@ -66,7 +66,7 @@ def test_rounding_alone_makes_the_share_of_changed_values_fall() -> None:
 
 
 def test_right_numbers_pass_as_printed_and_are_found_once_moved() -> None:
-    tried = control.moved(corpus(), [0, 2]).set_index("units")
+    tried = judging.moved(corpus(), [0, 2]).set_index("units")
     assert tried.numbers[0] >= 100
     assert tried.contradicted[0] == 0
     assert tried.share[2] > 0.9

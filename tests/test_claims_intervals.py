@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from published_claims import corpus
 
 from lnsim.errors import ComparisonError
-from lnsim.study.claims.intervals import Interval, corners, exactly, hull, mean_of, spread_of
+from studies.claims import intervals
+from studies.claims.intervals import Interval, corners, exactly, hull, mean_of, spread_of
+from studies.claims.rows import Cell, Vector
 
 number = st.floats(-10, 10)
 width = st.floats(0, 2)
@@ -61,3 +65,77 @@ def test_ends_in_the_wrong_order_are_refused() -> None:
         Interval(2, 1)
     with pytest.raises(ComparisonError, match="found nan"):
         Interval(float("nan"), 1.0)
+
+
+def cosine(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def moments(a: npt.NDArray[np.float64]) -> tuple[Interval, Interval]:
+    return exactly(float(a.mean())), exactly(float(a.std()))
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.05, 3), st.floats(0.05, 3), st.floats(-1, 1))
+@settings(max_examples=60)
+def test_two_shares_and_r_give_the_cosine_and_back(seed: int, mean: float, std: float, mix: float) -> None:
+    x, y = np.random.default_rng(seed).normal(size=(2, 64))
+    a, b = mean + std * x, 1.0 + mix * x + 0.5 * y
+    shares = [intervals.share(*moments(one)) for one in (a, b)]
+    r = float(np.corrcoef(a, b)[0, 1])
+    assert intervals.cosine(*shares, exactly(r)).middle == pytest.approx(cosine(a, b), abs=1e-9)
+    assert intervals.pearson(exactly(cosine(a, b)), *shares).middle == pytest.approx(r, abs=1e-6)
+    anyhow = intervals.cosine(*shares)
+    assert anyhow.low - 1e-9 <= cosine(a, b) <= anyhow.high + 1e-9
+
+
+@given(st.floats(-1, 1), st.floats(0.1, 0.999), st.floats(-0.9, 0.9))
+def test_an_unknown_share_leaves_no_cosine_out(share: float, other: float, r: float) -> None:
+    found = intervals.cosine(Interval(-1, 1), exactly(other), exactly(r))
+    value = intervals.cosine(exactly(share), exactly(other), exactly(r)).middle
+    assert found.low - 1e-9 <= value <= found.high + 1e-9
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_lengths_and_distances_follow_from_each_other(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    a, b = generator.normal(1, 0.3, size=(2, 64)) * generator.uniform(0.2, 3, size=(2, 1))
+    sizes = [exactly(float(np.linalg.norm(one))) for one in (a, b)]
+    distance, angle = float(np.linalg.norm(a - b)), exactly(cosine(a, b))
+    assert intervals.relative_l2(*sizes, angle).middle == pytest.approx(distance / sizes[0].low, rel=1e-9)
+    solved = intervals.length_from_l2(sizes[0], exactly(distance), angle)
+    assert solved.low * (1 - 1e-6) <= sizes[1].low <= solved.high * (1 + 1e-6)
+
+
+def test_the_length_is_that_of_the_dimension_of_these_models() -> None:
+    a = np.random.default_rng(0).normal(1, 0.1, intervals.HIDDEN_SIZE)
+    assert intervals.length(*moments(a)).middle == pytest.approx(float(np.linalg.norm(a)))
+
+
+def test_the_ratio_of_cvs_is_never_below_one() -> None:
+    one, other = (exactly(1.0), exactly(0.1)), (exactly(2.0), exactly(0.1))
+    for ratio in (intervals.ratio_of_cvs(*one, *other), intervals.ratio_of_cvs(*other, *one)):
+        assert (ratio.low, ratio.high) == pytest.approx((2.0, 2.0))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+@settings(max_examples=60)
+def test_the_third_side_holds_for_cosines_and_for_means_of_them(seed: int, n_layers: int) -> None:
+    a, b, c = np.random.default_rng(seed).normal(0.3, 1, size=(3, n_layers, 8))
+    sides = [np.mean([cosine(x, y) for x, y in zip(one, two, strict=True)]) for one, two in ((a, c), (c, b), (a, b))]
+    found = intervals.third_side(exactly(float(sides[0])), exactly(float(sides[1])))
+    assert found.low - 1e-9 <= sides[2] <= found.high + 1e-9
+
+
+def test_the_published_layer_table_keeps_the_first_formula_in_every_row() -> None:
+    """Its six digits are a check on what was carried over: 92 rows, means, standard deviations, r and cosine."""
+    printed = corpus().published.printed
+    vectors = {(role, vector.layer) for _, role, vector in printed.table}
+    assert len(vectors) == 92
+    models = list(dict.fromkeys(vector.model for _, _, vector in printed.table))
+    for role, layer in vectors:
+        cell = Cell(role, *(Vector(model, layer) for model in models))
+        sides = [(printed.table["mean", role, s].known, printed.table["std", role, s].known) for s in cell[1:]]
+        r, stored = (next(b.known.middle for b in printed.of(name, cell) if b.firm) for name in ("pearson", "cosine"))
+        found = intervals.cosine(*(intervals.share(*side) for side in sides), exactly(r))
+        assert found.middle == pytest.approx(stored, abs=2e-6)

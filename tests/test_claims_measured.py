@@ -12,11 +12,11 @@ from made_vectors import made
 from published_claims import by_the_others, corpus
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.study.claims import judging
-from lnsim.study.claims.cells import Cell, Vector, cells_of
-from lnsim.study.claims.corpus import Corpus
-from lnsim.study.claims.intervals import Interval
-from lnsim.study.claims.measured import Measured
+from studies.claims import judging
+from studies.claims.intervals import Interval
+from studies.claims.measured import Measured
+from studies.claims.published import Corpus
+from studies.claims.rows import Cell, Vector, cells_of
 
 ROLE = "pre_attention"
 
@@ -37,7 +37,7 @@ def judged_as_a_replica() -> tuple[judging.Judged, ...]:
 
 
 def judge(numbers: Corpus, vectors: dict[str, NormVectors], replica: bool) -> tuple[judging.Judged, ...]:
-    return judging.judge(numbers, vectors, replica, published=by_the_others())
+    return judging.judge(numbers, vectors, frozenset() if replica else None, by_the_others())
 
 
 def pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Measured, Cell]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from published_claims import by_the_others, claim, corpus
 
-from lnsim.study.claims.bounds import Bound, best, joined
-from lnsim.study.claims.cells import Cell, Vector, cells_of
-from lnsim.study.claims.evaluate import AGREES, CONTRADICTS
-from lnsim.study.claims.intervals import Interval, exactly
+from studies.claims.bounds import AGREES, CONTRADICTS, Bound, best, joined
+from studies.claims.intervals import Interval, exactly
+from studies.claims.rows import Cell, Vector, cells_of
 
 
 def bound(low: float, high: float, firm: bool) -> Bound:

@@ -1,4 +1,4 @@
-"""The data file of published numbers: every row of it, and what a broken one is told."""
+"""Published numbers as they were read: rows, the vectors that they speak of, and those of the small GPT-2s."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import pytest
 from published_claims import FOLDER, corpus
 
 from lnsim.errors import StudyError
-from lnsim.study.claims.rows import read_claims, read_facts
+from studies.claims.rows import (
+    Cell,
+    Vector,
+    cells_of,
+    cosines_of_003,
+    models_of,
+    printed_cosines,
+    read_claims,
+    read_facts,
+)
 
 HEADER = "claim,document,line,section,statement,metric,statistic,role,members,meaning,value,low,high,half,note\n"
 ROW = "000-001,000,1,s,A cosine,cosine,,pre_attention,a@1:b@1,equals,0.38,,,0.005,\n"
@@ -75,3 +84,93 @@ def test_a_row_that_cannot_be_is_refused(tmp_path: Path, text: str, message: str
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"there is no data/claims/peers.csv"):
         read_facts(tmp_path / "peers.csv")
+
+
+DEPTHS = {"a": 4, "b": 3, "c": 3}
+
+
+def layers(selection: str) -> list[tuple[int, int | None]]:
+    return [(cell.a.layer, cell.b.layer if cell.b else None) for cell in cells_of(selection, ["r"], DEPTHS)]
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        ("a@10", [(10, None)]),
+        ("a@10:b@10", [(10, 10)]),
+        ("a@0:a@1,3", [(0, 1), (0, 3)]),
+        ("a@0-2:b@=", [(0, 0), (1, 1), (2, 2)]),
+        ("a@0-1:b@!=", [(0, 1), (1, 0)]),
+        ("a@0-1:b@0-1", [(0, 0), (0, 1), (1, 0), (1, 1)]),
+        ("a@*:b@=", [(0, 0), (1, 1), (2, 2)]),
+        ("a@*", [(0, None), (1, None), (2, None), (3, None)]),
+        ("within(a)@1,2,3", [(1, 2), (1, 3), (2, 3)]),
+    ],
+)
+def test_a_selection_gives_its_layers(selection: str, expected: list[tuple[int, int | None]]) -> None:
+    assert layers(selection) == expected
+
+
+def test_pairs_and_cross_name_each_pair_of_models_once() -> None:
+    pairs = cells_of("pairs(a,b,c)@1", ["r"], DEPTHS)
+    assert [(cell.a.model, cell.b.model) for cell in pairs if cell.b] == [("a", "b"), ("a", "c"), ("b", "c")]
+    cross = cells_of("cross(a|b,c)@1,2", ["r"], DEPTHS)
+    assert [(cell.b.model, cell.b.layer) for cell in cross if cell.b] == [("b", 1), ("b", 2), ("c", 1), ("c", 2)]
+
+
+def test_every_role_repeats_the_cells_and_a_cell_comes_once() -> None:
+    found = cells_of("a@1;a@1;a@2", ["r", "s"], DEPTHS)
+    assert found == [Cell(role, Vector("a", layer)) for role in "rs" for layer in (1, 2)]
+
+
+def test_a_layer_of_a_model_is_never_set_beside_itself() -> None:
+    assert layers("a@1:a@1,2") == [(1, 2)]
+
+
+def test_models_come_in_their_order_without_the_words_of_the_language() -> None:
+    assert models_of("pairs(a,b)@10;cross(a|c)@5") == ("a", "b", "c")
+    assert models_of("one@0-46:two@!=") == ("one", "two")
+
+
+@pytest.mark.parametrize("selection", ["a", "a@x", "a@1:b@2:c@3", "A@1", "pairs(a)"])
+def test_what_cannot_be_read_is_refused_with_an_example(selection: str) -> None:
+    with pytest.raises(StudyError, match="expected vectors written like a@10, a@0-46:b@= or pairs"):
+        cells_of(selection, ["r"], DEPTHS)
+
+
+def test_all_layers_of_a_model_of_unknown_depth_are_refused() -> None:
+    with pytest.raises(StudyError, match="needs the number of layers of 'z'"):
+        cells_of("z@*:a@=", ["r"], DEPTHS)
+
+
+def test_layers_are_named_as_prose_names_them() -> None:
+    assert Cell("r", Vector("a", 1)).layers == "layer 1"
+    assert Cell("r", Vector("a", 1), Vector("b", 1)).layers == "layer 1"
+    assert Cell("r", Vector("a", 1), Vector("b", 2)).layers == "layers 1 and 2"
+
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_both_beginnings_have_a_cosine_for_every_layer_and_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+    frame = cosines_of_003()
+    assert len(frame) == 48
+    sizes = frame.groupby(["gamma", "role"])["layer"].agg(list)
+    assert sizes.index.tolist() == [(g, r) for g in ("normal", "ones") for r in ("pre_attention", "pre_mlp")]
+    assert all(layers == list(range(12)) for layers in sizes)
+    ends = frame.groupby("gamma")["cosine"].agg(["min", "max"])
+    assert ends.loc["ones"].tolist() == [0.99981, 0.99997]
+    assert ends.loc["normal"].tolist() == [-0.12613, 0.11864]
+
+
+def test_the_root_mean_square_of_the_random_ones_is_the_one_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+    frame = cosines_of_003()
+    normal = frame.loc[frame["gamma"] == "normal", "cosine"]
+    assert (normal**2).mean() ** 0.5 == pytest.approx(0.053, abs=0.0005)
+
+
+def test_a_list_without_them_is_an_error() -> None:
+    with pytest.raises(StudyError, match="none of 0 claims is of 'gpt2 toy'"):
+        printed_cosines([])

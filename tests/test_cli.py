@@ -87,10 +87,11 @@ def test_inspect_describes_an_unknown_family_and_says_why_it_has_no_roles(tmp_pa
     assert "no roles: " in out
 
 
-def test_inspect_reads_no_tensor(hub: HubStandIn) -> None:
+def test_inspect_reads_the_start_of_each_file_and_no_tensor_behind_it(hub: HubStandIn) -> None:
     hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 4))
     run("inspect", "a/b")
-    assert hub.paths("cdn") == []
+    asked = [request.range for request in hub.requests if request.origin == "cdn"]
+    assert [text.partition("-")[0] for text in asked if text is not None] == ["bytes=0"] * 4
 
 
 def test_an_error_is_one_line_without_a_traceback_and_debug_shows_it(hub: HubStandIn) -> None:

@@ -43,6 +43,7 @@ def _shifted(one: lnsim.NormVectors) -> lnsim.NormVectors:
     return replace(one, roles={ROLES[0]: replace(role, layers=role.layers + 100)})
 
 
+@pytest.mark.usefixtures("replica")
 def test_the_published_ends_cut_most_of_a_deep_layer_where_its_mean_lies_beyond_them() -> None:
     """EXPERIMENTS.md: post means from 1.94 to 2.25, so half or more was cut; the replica has the same levels."""
     found = study_vectors(load_study("solar_glm"), "replica", ["solar", "glm"]).vectors

@@ -24,8 +24,9 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 import lnsim
 from lnsim import LnsimError
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.store import FORMAT, extract_name
+from lnsim.checkpoint.store import FORMAT
 from lnsim.errors import NotebookError
+from lnsim.paths import extract_name
 from lnsim.render import markup, origins
 from lnsim.render.html import read_report, write_report
 from lnsim.render.index import study_section, write_index

@@ -20,7 +20,7 @@ from lnsim.measure.initialisation import (
     stacked,
     trained,
 )
-from zoo.recipes import GAMMA_INITS
+from studies.zoo.recipes import GAMMA_INITS
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -7,8 +7,7 @@ import pytest
 from made_vectors import drawn, made
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.cells import LayerCells
-from lnsim.measure.matched import MatchedRows
+from lnsim.measure.matched import MatchedRows, matched_rows
 from lnsim.measure.metrics import cosine_terms, pairwise
 
 
@@ -42,13 +41,9 @@ def test_models_without_a_common_layer_or_size_are_refused() -> None:
         one.against(MatchedRows.of(drawn(1, size=32)["pre_mlp"]))
 
 
-def test_cells_are_those_of_the_general_metrics_whatever_models_share_the_matrix() -> None:
-    models = {"a": drawn(0, layers=[0, 1]), "b": drawn(1, size=32), "c": drawn(2, layers=[4, 6, 9])}
-    cells = LayerCells.of(models, "pre_mlp")
-    a, c = models["a"]["pre_mlp"].scale, models["c"]["pre_mlp"].scale
-    assert cells.values("cosine", "a", "c") == pytest.approx(pairwise(a, c, "cosine"), abs=1e-14)
-    assert cells.values("r", "c", "a") == pytest.approx(pairwise(c, a, "pearson"), abs=1e-14)
-    with pytest.raises(ComparisonError, match="their hidden sizes differ"):
-        cells.values("r", "a", "b")
-    with pytest.raises(ComparisonError, match="'z' has no norms of this role"):
-        cells.values("r", "a", "z")
+def test_rows_are_matched_by_number_and_none_in_common_is_an_error() -> None:
+    one, other, apart = (drawn(0, layers)["pre_mlp"] for layers in ([0, 2, 5], [2, 3, 5], [1]))
+    layers, rows, others = matched_rows(one, other)
+    assert (layers.tolist(), rows.tolist(), others.tolist()) == ([2, 5], [1, 2], [0, 2])
+    with pytest.raises(ComparisonError, match=r"one has layers \[1\], the other \[0, 2, 5\]"):
+        matched_rows(apart, one)

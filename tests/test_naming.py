@@ -21,7 +21,7 @@ from lnsim.checkpoint.naming import choose_paths, origin_of
 from lnsim.checkpoint.opening import find_source
 from lnsim.checkpoint.store import Provenance, StoredTensor, provenance_at, write_extract
 from lnsim.errors import StoreError
-from zoo.keep import keep_norms
+from studies.zoo.keep import keep_norms
 
 ONE = checkpoint_files(llama_tensors(), LLAMA_CONFIG)
 
@@ -178,6 +178,17 @@ def test_an_extract_remembers_its_source_by_a_digest_and_an_extract_of_it_too(
     assert kept[0] is not None
     assert kept[1] is not None
     assert (second.name, kept[0].identity) == ("m.safetensors", kept[1].identity)
+
+
+def test_two_parts_of_one_repo_are_two_extracts(hub: HubStandIn, tmp_path: Path) -> None:
+    for number, part in enumerate(("te", "te2")):
+        files = checkpoint_files(llama_tensors(seed=number), LLAMA_CONFIG)
+        hub.add("org/pipe", {f"te/{n}": c for n, c in ONE.items()} | {f"{part}/{n}": c for n, c in files.items()})
+    code, _, err = run("extract", "org/pipe/te", "org/pipe/te2", "--out", str(tmp_path))
+    assert (code, err) == (0, "")
+    assert {name.partition("@")[0] for name in names(tmp_path)} == {"org--pipe--te", "org--pipe--te2"}
+    one, other = (lnsim.load(path) for path in sorted(tmp_path.iterdir()))
+    assert one["final"].stored.tobytes() != other["final"].stored.tobytes()
 
 
 def test_a_checkpoint_that_lost_tensors_says_so_and_the_extract_stays(tmp_path: Path) -> None:

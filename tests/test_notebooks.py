@@ -1,4 +1,7 @@
-"""The notebooks as they are stored: one shape, short cells, no logic, no outputs, and no name of a study's model."""
+"""The notebooks as they are stored: one shape, short cells that compute, real parameters, no outputs.
+
+`OPAQUE` lists those whose experiment still lies in the library; it only ever gets shorter.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from lnsim.study.catalog import list_studies, load_study
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+OPAQUE = {"00", "07", "08", "09", "10", "11", "12", "13"}
 SECTIONS = ["Question", "Parameters", "Data", "Result", "Control", "What this does and does not show", "Provenance"]
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -47,17 +51,36 @@ def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
 
 
 @each
-def test_code_cells_are_short_and_hold_no_logic(path: Path) -> None:
+def test_code_cells_are_short_and_neither_read_nor_write_by_themselves(path: Path) -> None:
     for cell in cells(path, "code"):
-        assert len(source(cell).splitlines()) <= 12, source(cell)
-        banned = (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If, ast.Try, ast.With, ast.Lambda)
-        assert not [node for node in ast.walk(ast.parse(source(cell))) if isinstance(node, banned)], source(cell)
+        assert len(source(cell).splitlines()) <= 15, source(cell)
+        tree = ast.parse(source(cell))
+        assert not [node for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.Try, ast.With))], source(
+            cell
+        )
+        called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        assert not [
+            name for name in called if re.search(r"^open$|^eval$|^exec$|read_csv|to_csv|savefig|^requests\.", name)
+        ]
 
 
-@each
-def test_there_are_sixty_words_of_prose_a_code_cell(path: Path) -> None:
-    words = sum(len(source(cell).split()) for cell in cells(path, "markdown"))
-    assert words / len(cells(path, "code")) >= 60
+@pytest.mark.parametrize(
+    "path", [path for path in NOTEBOOKS if path.stem[:2] not in OPAQUE], ids=lambda path: path.stem
+)
+def test_a_notebook_is_the_experiment(path: Path) -> None:
+    """At least half of its statements, by lines and without imports and parameters, compute; parameters have values."""
+    own = page = 0
+    for cell in cells(path, "code"):
+        tree = ast.parse(source(cell))
+        if "parameters" in cell["metadata"].get("tags", []):
+            assert not [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value is None]
+            continue
+        for node in tree.body:
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                of_page = any(isinstance(one, ast.Name) and one.id == "page" for one in ast.walk(node))
+                page, own = (page + lines, own) if of_page else (page, own + lines)
+    assert own >= page, f"{own} lines compute and {page} are calls of the page"
 
 
 @each

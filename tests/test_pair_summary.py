@@ -13,7 +13,8 @@ from made_vectors import drawn, made
 import lnsim
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure import alignment, change
+from lnsim.measure import alignment
+from lnsim.measure.cells import cells
 from lnsim.measure.layer_matrix import LayerMatrix
 from lnsim.measure.listed_pairs import ListedPair, listed_pairs
 from lnsim.measure.pair_summary import PairSummary, summarise_pair
@@ -64,7 +65,8 @@ def test_means_and_p_are_those_of_notebook_03(
 def test_the_alignment_is_that_of_notebook_06(
     minilm: NormVectors, other: NormVectors, found: PairSummary, role: str
 ) -> None:
-    matrix = change.layer_matrix(minilm, other, role, "pearson", ("A", "B"))
+    every = cells({"A": minilm, "B": other}, [("A", "B")], [role])
+    matrix = every.pivot(index="layer_a", columns="layer_b", values="pearson")
     one = found.roles[role]
     means = alignment.by_offset(matrix)["mean"]
     assert one.best_offset == means.idxmax()
@@ -73,7 +75,8 @@ def test_the_alignment_is_that_of_notebook_06(
 
 
 def test_what_changed_is_that_of_notebook_05(minilm: NormVectors, other: NormVectors, found: PairSummary) -> None:
-    rows = change.pair_changes(minilm, other, ["post_mlp"])
+    every = cells({"A": minilm, "B": other}, [("A", "B")], ["post_mlp"], ["changed_ratio", "rel_l2"])
+    rows = every[every["offset"] == 0]
     assert found.roles["post_mlp"].changed_ratio == pytest.approx(rows["changed_ratio"].mean())
     assert found.roles["post_mlp"].rel_l2_mean == pytest.approx(rows["rel_l2"].mean())
 

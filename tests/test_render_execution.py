@@ -64,7 +64,7 @@ def test_a_notebook_runs_whatever_its_metadata_say_of_kernel_and_language(
     notebook = small(tmp_path, "print(study)")
     content = json.loads(notebook.path.read_text("utf-8"))
     notebook.path.write_text(json.dumps(content | {"metadata": metadata}))
-    assert known_parameters(notebook) == ("study", "seed")
+    assert list(known_parameters(notebook)) == ["study", "seed"]
     assert printed(notebook, tmp_path) == "b\n"
 
 

@@ -118,7 +118,7 @@ class Pages:
 def test_without_models_trained_now_the_page_says_how_to_get_some() -> None:
     page = Pages()
     show_retrained(page, {}, zoo_of(["ones", "ones"]), ROLES)  # type: ignore[arg-type]
-    assert "python -m zoo --quick --out DIR" in page.said[0]
+    assert "python -m studies.zoo --quick --out DIR" in page.said[0]
     assert not page.tables
 
 

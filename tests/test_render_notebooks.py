@@ -139,7 +139,7 @@ def test_a_notebook_that_papermill_could_not_read_is_refused_before_it_runs(tmp_
 
 
 def test_parameters_are_those_of_the_tagged_cell(tmp_path: Path) -> None:
-    assert known_parameters(small(tmp_path, "other = 1")) == ("study", "seed")
+    assert list(known_parameters(small(tmp_path, "other = 1"))) == ["study", "seed"]
 
 
 def test_a_notebook_without_the_tag_is_refused(tmp_path: Path) -> None:

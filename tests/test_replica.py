@@ -7,6 +7,7 @@ The 62 printed values of document 001, experiments 1 to 6, stand here as they we
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 import shutil
@@ -26,17 +27,15 @@ from safetensors import safe_open
 import lnsim
 from lnsim.checkpoint.decode import decode, to_float32
 from lnsim.checkpoint.ranges import tensor_range
-from lnsim.checkpoint.store import extract_name
 from lnsim.errors import StoreError, StudyError
+from lnsim.paths import extract_name
 from lnsim.study.catalog import Study
-from lnsim.study.replica import REPLICA_SENTENCE, build_projections, build_replica, missing_models
-from lnsim.study.replica.calibration import calibration_path, load_calibration
-from lnsim.study.replica.files import is_current, tensors_sha256, write_file
-from lnsim.study.replica.grid import fit, from_bits, round_to_bf16
-from lnsim.study.replica.noise import draw, exact_dot, standardised, stream
-from lnsim.study.replica.patterns import all_patterns, pinned_places
-from lnsim.study.replica.projections import matrices_of
 from lnsim.study.vectors import study_vectors
+from studies.replica import REPLICA_SENTENCE, build_projections, build_replica
+from studies.replica.bits import draw, exact_dot, fit, from_bits, round_to_bf16, standardised, stream
+from studies.replica.build import is_current, tensors_sha256, write_file
+from studies.replica.calibration import calibration_path, load_calibration
+from studies.replica.vectors import all_patterns, matrices_of, pinned_places
 
 ROOT = Path(__file__).resolve().parents[1]
 Array = npt.NDArray[Any]
@@ -151,8 +150,8 @@ def test_no_printed_value_is_off_by_more_than_two_units_of_the_fourth_decimal(
 # Shapes, dtypes, names
 
 
-def test_every_model_of_the_study_is_built_or_missing_with_its_reason(study: Study, paths: Mapping[str, Path]) -> None:
-    missing = missing_models(study)
+def test_every_model_of_the_study_is_built_or_missing_with_its_reason(paths: Mapping[str, Path]) -> None:
+    missing = json.loads((paths["solar"].parent / "missing.json").read_text("utf-8"))
     assert set(paths) == set(N_LAYERS)
     assert list(missing) == ["qwen3_4b", "qwen3_14b"]
     assert all("nothing to calibrate with" in reason for reason in missing.values())
@@ -408,7 +407,7 @@ def test_correlations_that_contradict_one_another_are_refused(tmp_path: Path) ->
 
 def test_no_code_of_the_replica_knows_a_study_or_a_model(study: Study) -> None:
     names = {study.name, *(model.key for model in study.models), *(model.label for model in study.models)}
-    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "lnsim/study/replica").glob("*.py"))
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "studies/replica").glob("*.py"))
     assert not [name for name in names if re.search(rf"\b{re.escape(name)}\b", code, re.IGNORECASE)]
 
 
@@ -438,6 +437,18 @@ def test_the_source_replica_gives_the_built_models_in_the_studys_order_and_names
 def test_the_source_replica_gives_only_the_models_asked_for(study: Study) -> None:
     found = study_vectors(study, "replica", ["phi", "qwen3_4b"])
     assert (list(found.vectors), list(found.missing)) == (["phi"], ["qwen3_4b"])
+
+
+@pytest.mark.parametrize("lost", ["missing.json", "phi.safetensors"])
+def test_a_replica_that_was_not_made_whole_names_the_command_that_makes_it(study: Study, home: Path, lost: str) -> None:
+    folder = home / "data" / "replica" / "solar_glm"
+    made = folder.resolve()
+    folder.unlink()
+    shutil.copytree(made, folder, ignore=lambda _, names: {lost} & {*names})
+    command = "python run_all.py --study solar_glm --source replica"
+    for source in ("auto", "replica"):
+        with pytest.raises(StudyError, match=rf"'solar_glm': the vectors of its replica.* not made yet.*: {command}$"):
+            study_vectors(study, source, ["phi"])
 
 
 @pytest.mark.usefixtures("home")

@@ -25,14 +25,15 @@ Path(out).mkdir(parents=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with no trainer yet."""
     (tmp_path / "data" / "studies").mkdir(parents=True)
-    (tmp_path / "zoo").mkdir()
+    (tmp_path / "studies" / "zoo").mkdir(parents=True)
     monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
     return tmp_path
 
 
 def trainer(home: Path, body: str) -> None:
-    (home / "zoo" / "__init__.py").touch()
-    (home / "zoo" / "__main__.py").write_text(TRAINER.format(body=body))
+    (home / "studies" / "__init__.py").touch()
+    (home / "studies" / "zoo" / "__init__.py").touch()
+    (home / "studies" / "zoo" / "__main__.py").write_text(TRAINER.format(body=body))
 
 
 def test_nothing_happens_where_it_is_not_wanted(home: Path) -> None:
@@ -46,7 +47,7 @@ def test_a_missing_package_is_named_with_the_extra_that_has_it(home: Path) -> No
 
 
 def test_a_project_without_the_trainer_is_an_error(home: Path) -> None:
-    with pytest.raises(NotebookError, match="the project folder has no package 'zoo'"):
+    with pytest.raises(NotebookError, match=r"the project folder has no package 'studies.zoo'"):
         retrained(True, needs=())
 
 
@@ -62,7 +63,7 @@ def test_the_models_from_random_weights_are_read_and_the_others_left_out(home: P
 
 def test_a_training_that_fails_is_an_error_with_its_last_words(home: Path) -> None:
     trainer(home, "print('first', file=sys.stderr); sys.exit('zoo: no room left')")
-    with pytest.raises(NotebookError, match="'python -m zoo --quick' ended with 1 and said 'zoo: no room left'"):
+    with pytest.raises(NotebookError, match=r"'python -m studies.zoo --quick' ended with 1 and said 'zoo: no room"):
         retrained(True, needs=())
 
 

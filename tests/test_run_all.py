@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -126,6 +126,30 @@ def test_the_network_is_asked_only_for_the_source_hub(
     told = capsys.readouterr().err
     assert "model 'solar': It is gated." in told
     assert f"model 'glm': Fused, for {sorted(notebook.number for notebook in NOTEBOOKS)}." in told
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ("--study small_models", []),
+        ("--study solar_glm --source hub", []),
+        ("--study solar_glm --source replica --only 00", ["vectors of solar_glm"]),
+        ("--study small_models solar_glm", ["vectors of solar_glm", "matrices of solar_glm"]),
+    ],
+)
+def test_a_replica_is_made_before_any_notebook_runs_where_one_is_asked_for_or_nothing_is_stored(
+    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, words: str, made: list[str]
+) -> None:
+    found: list[str] = []
+    notebooks = (*NOTEBOOKS, Notebook("08", Path("08_a.ipynb"), "Question 08?"))
+    monkeypatch.setattr(run_all, "list_notebooks", lambda folder: notebooks)
+    monkeypatch.setattr(run_all, "fetch", lambda names, numbers: None)
+    monkeypatch.setattr(run_all, "build_replica", lambda study: found.append(f"vectors of {study.name}"))
+    monkeypatch.setattr(run_all, "build_projections", lambda study: found.append(f"matrices of {study.name}"))
+    monkeypatch.setattr(run_all, "plan_study", lambda *_, **__: SimpleNamespace(notebooks=()))
+    monkeypatch.setattr(run_all, "run_plans", lambda *_, **__: [])
+    assert run_all.main(words.split()) == 0
+    assert found == made
 
 
 def test_kernels_import_lnsim_from_here_and_use_this_environment(run_all: ModuleType) -> None:

@@ -13,8 +13,9 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, wri
 import lnsim
 from lnsim.checkpoint import store
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.store import Provenance, StoredTensor, extract_name, read_provenance, read_sources, write_extract
+from lnsim.checkpoint.store import Provenance, StoredTensor, read_provenance, read_sources, write_extract
 from lnsim.errors import StoreError
+from lnsim.paths import extract_name
 
 TENSORS = [
     StoredTensor("b", "F32", (2,), np.float32([1, -0.0]).tobytes(), "s.safetensors", 100, 108),

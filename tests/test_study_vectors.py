@@ -97,5 +97,5 @@ def test_a_model_cannot_be_there_and_missing() -> None:
 def test_the_command_that_fetches_names_the_study() -> None:
     assert fetch_command(load_study("solar_glm")) == "python run_all.py --study solar_glm --source hub"
     assert fetch_command(load_study("small_models")) == "git checkout -- data/vectors/small_models"
-    assert fetch_command(load_study("zoo")) == "python -m zoo"
+    assert fetch_command(load_study("zoo")) == "python -m studies.zoo"
     assert "fetch_command" in vectors.__all__

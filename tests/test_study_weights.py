@@ -16,17 +16,18 @@ from lnsim.paths import project_root
 from lnsim.render.page import Page
 from lnsim.study.catalog import load_study
 from lnsim.study.weights import fetch_for, fetch_weights, study_weights, weights_path
+from studies.replica import build_projections
 
 KINDS, LAYERS = ["k_proj", "v_proj"], [10, 20]
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project folder of its own, with the study files and the replica that is there already."""
+    """A project folder of its own, with the study files and the replica's matrices that are there already."""
     data = project_root() / "data"
+    build_projections(load_study("solar_glm"))
     shutil.copytree(data / "studies", tmp_path / "data" / "studies")
-    if (data / "replica").is_dir():
-        (tmp_path / "data" / "replica").symlink_to(data / "replica", target_is_directory=True)
+    (tmp_path / "data" / "replica").symlink_to(data / "replica", target_is_directory=True)
     monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
     return tmp_path
 
@@ -48,6 +49,13 @@ def test_the_replica_has_them_and_a_model_without_is_named(home: Path) -> None:
     assert list(found.matrices["glm"]) == [(kind, layer) for kind in KINDS for layer in LAYERS]
     assert found.matrices["glm"]["k_proj", 10].shape == (1024, 4096)
     assert found.missing == {"mixtral": "The replica of study solar_glm has no projection matrices of this model."}
+
+
+def test_matrices_of_a_replica_that_were_not_made_name_the_command_that_makes_them(home: Path) -> None:
+    (home / "data" / "replica").unlink()
+    command = "python run_all.py --study solar_glm --source replica"
+    with pytest.raises(StudyError, match=rf"the projection matrices of its replica.* not made yet.*: {command}$"):
+        study_weights(load_study("solar_glm"), "replica", ["glm"], KINDS, LAYERS)
 
 
 def test_what_the_hub_gives_is_kept_with_its_commit_and_read_without_the_network(home: Path, hub: HubStandIn) -> None:

@@ -97,7 +97,9 @@ def test_a_model_and_its_own_tower_saved_alone_are_identical(tmp_path: Path, nam
     assert {one["tower"] for one in found["models"].values()} == {MADE[name][1]}
     assert {round(one["cosine_mean"], 12) for one in found["roles"].values()} == {1.0}
     assert "pre_attention" in found["roles"]
-    assert f"those of the {MADE[name][1]}, not of the" in run("compare", *map(str, pair), "--permutations", "99")[1]
+    assert (
+        f"those of the {MADE[name][1]} tower, not of the" in run("compare", *map(str, pair), "--permutations", "99")[1]
+    )
 
 
 @pytest.mark.parametrize("role", ["encoder/pre_attention", "encoder/input_layernorm"])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lnsim.measure.listed_pairs import pairs_of
-from lnsim.measure.pair_tables import LEVEL
+from lnsim.measure.nulls import LEVEL
 from lnsim.measure.verdict_table import verdicts, with_controls
 from lnsim.measure.verdict_tests import norm_tests
 from lnsim.study.catalog import load_study

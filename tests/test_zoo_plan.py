@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import subprocess
-import sys
 import zipfile
 from collections import Counter
 from dataclasses import replace
@@ -15,15 +14,12 @@ from typing import Any
 
 import pytest
 
+from studies.zoo import texts
+from studies.zoo.plan import full_zoo, in_order, quick_zoo
+from studies.zoo.recipes import GAMMA_INITS, KINDS, SAME_FUNCTION, UNTRAINED, Recipe, Size
+from studies.zoo.study import BLIND, DERIVATIONS, study_text
+
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.append(str(ROOT))
-
-from zoo import texts  # noqa: E402
-from zoo.plan import full_zoo, in_order, quick_zoo  # noqa: E402
-from zoo.recipes import GAMMA_INITS, KINDS, SAME_FUNCTION, UNTRAINED, Recipe, Size  # noqa: E402
-from zoo.study import BLIND, DERIVATIONS, study_text  # noqa: E402
-
 SIZE = Size(hidden=16, layers=2, heads=2, mlp=32, context=16, batch=2, steps=4, rate=1e-3)
 ROOT_RECIPE = Recipe("a", "llama", "root", "prose", 1, 4, 1e-3, SIZE)
 CHILD = replace(ROOT_RECIPE, name="a-light", kind="light", parents=("a",))
@@ -137,7 +133,7 @@ def test_the_fingerprint_of_a_model_whose_parent_has_none_is_an_error() -> None:
 
 def test_the_study_file_is_the_one_that_the_plan_gives() -> None:
     assert (ROOT / "data" / "studies" / "zoo.toml").read_text(encoding="utf-8") == study_text(), (
-        "Write it anew: python -m zoo.study"
+        "Write it anew: python -m studies.zoo.study"
     )
 
 

@@ -13,18 +13,15 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.append(str(ROOT))
-
 torch = pytest.importorskip("torch", reason="the extra [zoo] is not installed")
 pytest.importorskip("transformers", reason="the extra [zoo] is not installed")
 
-from zoo import make, training  # noqa: E402
-from zoo.models import blank_model, initial_model, norm_modules, reset_norms  # noqa: E402
-from zoo.plan import quick_zoo  # noqa: E402
-from zoo.recipes import SAME_FUNCTION, Recipe, Size  # noqa: E402
-from zoo.surgery import SURGERIES, doubled, halved, merged  # noqa: E402
-from zoo.texts import Text  # noqa: E402
+from studies.zoo import make, training  # noqa: E402
+from studies.zoo.models import blank_model, initial_model, norm_modules, reset_norms  # noqa: E402
+from studies.zoo.plan import quick_zoo  # noqa: E402
+from studies.zoo.recipes import SAME_FUNCTION, Recipe, Size  # noqa: E402
+from studies.zoo.surgery import SURGERIES, doubled, halved, merged  # noqa: E402
+from studies.zoo.texts import Text  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -204,7 +201,7 @@ def test_children_of_every_kind_are_made_from_the_checkpoint_of_their_parent(fol
 
 
 def zoo(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "zoo", *words]
+    command = [sys.executable, "-m", "studies.zoo", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=dict(os.environ))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,11 @@ import numpy.typing as npt
 import pytest
 from safetensors import safe_open
 
+from studies.zoo.plan import full_zoo
+from studies.zoo.recipes import Recipe
+from studies.zoo.texts import SOURCES
+
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.append(str(ROOT))
-
-from zoo.plan import full_zoo  # noqa: E402
-from zoo.recipes import Recipe  # noqa: E402
-from zoo.texts import SOURCES  # noqa: E402
-
 FOLDER = ROOT / "data" / "vectors" / "zoo"
 RECIPES = {recipe.name: recipe for recipe in full_zoo()}
 LEARNT = 0.5

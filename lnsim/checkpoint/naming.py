@@ -14,8 +14,9 @@ from pathlib import Path
 
 from lnsim.checkpoint.opening import Found
 from lnsim.checkpoint.snapshot import find_snapshot
-from lnsim.checkpoint.store import Identity, extract_name, provenance_at
+from lnsim.checkpoint.store import Identity, provenance_at
 from lnsim.errors import StoreError
+from lnsim.paths import extract_name
 
 __all__ = ["Origin", "choose_paths", "origin_of"]
 

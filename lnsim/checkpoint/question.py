@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import lnsim
 from lnsim.checkpoint.vectors import LLAMA_NAMES
+from lnsim.version import __version__
 
 __all__ = ["Question"]
 
@@ -54,7 +54,7 @@ class Question:
         """
         asked = {"roles": self.roles, "everything": self.everything, "model_type": self.model_type}
         tower = {} if self.tower is None else {"tower": self.tower}
-        return json.dumps({"lnsim": lnsim.__version__} | asked | tower)
+        return json.dumps({"lnsim": __version__} | asked | tower)
 
     def answered_by(self, records: Collection[str], keys: Collection[str]) -> bool:
         """Whether an extract answers it that answers these questions already and holds all norms of these roles."""

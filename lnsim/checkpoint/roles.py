@@ -338,7 +338,11 @@ def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
 
 def _tower_sentence(choice: Choice, main: str) -> str:
     usual = choice.family.stacks[0].tower
-    return "" if main == usual else f"Roles without a tower's name are those of the {main}, not of the {usual}."
+    return (
+        ""
+        if main == usual
+        else f"Roles without a tower's name are those of the {main} tower, not of the {usual} tower."
+    )
 
 
 def _tensor(match: Match, main: str, biased: frozenset[str], decided: Offset) -> NormTensor:

@@ -11,10 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import stat
 import tempfile
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -30,7 +28,6 @@ __all__ = [
     "Identity",
     "Provenance",
     "StoredTensor",
-    "extract_name",
     "json_texts",
     "kept_header",
     "provenance_at",
@@ -54,9 +51,6 @@ _ORIGIN_KEY = "origin"
 _PART_KEY = "part"
 """Metadata key of an extract of a part of a repo: the folder or file below its root."""
 
-_LONGEST_NAME = 120
-_MOST_BYTES = 190
-"""Characters of an extract's name, and its bytes: with commit, ending and temporary name they stay below 255."""
 
 _OWN_KEYS = ("format", "source", "repo_id", "commit", "revision", "model_type", "hidden_size", "n_layers")
 
@@ -250,44 +244,6 @@ def _tensor_source(name: str, entry: Any) -> TensorSource:
             f"{', '.join(kinds)}; found {entry!r:.120}."
         )
     return TensorSource(**entry)
-
-
-def extract_name(label: str, commit: str | None, *, keep_end: bool = False) -> str:
-    """File name of an extract: letters and digits of any script and ``._-``, whatever the source is called.
-
-    Args:
-        label: a repo id, or the last parts of a path, parted by ``/``.
-        commit: the commit read, where there is one.
-        keep_end: cut a label that is too long at its beginning, with a digest of all of it, so that it stays apart.
-
-    >>> extract_name("Qwen/Qwen3-4B", "1cfa9a7208912126459214e8b04321603b3df60c")
-    'Qwen--Qwen3-4B@1cfa9a720891.safetensors'
-    """
-    safe = _safe(label.replace("/", "--")).strip(".-") or "model"
-    short = _cut(safe, keep_end)
-    return f"{short}{'@' + _safe(commit[:12]) if commit else ''}.safetensors"
-
-
-def _safe(text: str) -> str:
-    """Text of letters and digits, their accents, and ``._-``: no part of a file name that it is in can be a path.
-
-    File systems and keyboards differ in how they write an accent; here it has one spelling.
-    """
-    signs = unicodedata.normalize("NFC", text)
-    return re.sub("\0+", "-", "".join(c if c in "._-" or unicodedata.category(c)[0] in "LNM" else "\0" for c in signs))
-
-
-def _cut(text: str, keep_end: bool) -> str:
-    if _fits(text):
-        return text
-    digest = f"{hashlib.sha256(text.encode('utf-8')).hexdigest()[:8]}-" if keep_end else ""
-    while not _fits(digest + text):
-        text = text[1:] if keep_end else text[:-1]
-    return digest + text
-
-
-def _fits(text: str) -> bool:
-    return len(text) <= _LONGEST_NAME and len(text.encode("utf-8")) <= _MOST_BYTES
 
 
 def _metadata(tensors: Sequence[StoredTensor], provenance: Provenance) -> dict[str, str]:

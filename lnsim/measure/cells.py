@@ -1,79 +1,250 @@
-"""This module computes every layer of every model against every layer of every other, for one role, in one go.
+"""This module gives the three frames that experiments are made of: one row a vector, a comparison, or a pair of models.
 
-The vectors are prepared and multiplied once, and not once a pair of models. Models of different hidden sizes share no
-matrix: nothing between them is defined.
+They are plain data frames: what is computed from them, and how, stands in the notebook that does so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
-from lnsim.checkpoint.vectors import NormVectors
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure.cosine_split import CosineTerms, cosine_terms
-from lnsim.measure.model_pairs import having_role
+from lnsim.measure.metrics import METRICS, pairwise, row_statistics
+from lnsim.measure.nulls import holm
+from lnsim.measure.permutation import Orders, channel_orders, matched_null
+from lnsim.measure.rows import Matrix
+from lnsim.measure.stored_bits import why_not_bits
 
-__all__ = ["LayerCells"]
+__all__ = ["cells", "statistics", "tests"]
+
+Models = Mapping[str, NormVectors]
+Pair = tuple[str, str] | Sequence[str]
+Role = str | tuple[str, str] | Sequence[str]
+"""A role of both models, or one of each."""
+
+_RANGE = (0.025, 0.975)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerCells:
-    """Cosine, mean term and r of all pairs of layers of all models of one role.
+def statistics(models: Models, roles: Sequence[str] | None = None) -> pd.DataFrame:
+    """One row a vector.
 
     Args:
-        layers: by model key, its layer numbers; models without the role are not there.
-        place: by model key, its rows in the matrix that it shares with the models of its hidden size.
-        terms: by model key, that matrix.
+        models: vectors by name.
+        roles: those wanted, as far as a model has them; all where None.
+
+    Returns:
+        ``model``, ``role``, ``layer``, ``channels``, ``norm_type``; ``mean``, ``std`` (ddof 0), ``norm``, ``min`` and
+        ``max`` over the channels of the effective γ; ``share``, its mean over its root mean square; ``negative``, the
+        share of channels below 0; ``name``, the tensor's.
+
+    >>> import lnsim
+    >>> frame = statistics({"smollm2": lnsim.load("smollm2-135m-instruct")}, ["pre_attention"])
+    >>> frame[frame.layer < 2].share.round(3).tolist()
+    [0.027, 0.944]
     """
+    frames = [
+        _statistics(key, one)
+        for key, vectors in models.items()
+        for role, one in vectors.roles.items()
+        if roles is None or role in roles
+    ]
+    if not frames:
+        raise ComparisonError(
+            f"Taking statistics: none of {len(models)} models has a norm of {', '.join(roles or ())}."
+        )
+    return pd.concat(frames, ignore_index=True)
 
-    layers: Mapping[str, npt.NDArray[np.int64]]
-    place: Mapping[str, slice]
-    terms: Mapping[str, CosineTerms]
 
-    def __post_init__(self) -> None:
-        if not set(self.layers) == set(self.place) == set(self.terms):
-            raise ComparisonError("Gathering cells of layers: layers, places and terms must be of the same models.")
-        for name in ("layers", "place", "terms"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+def _statistics(key: str, one: RoleVectors) -> pd.DataFrame:
+    found = row_statistics(one.scale)
+    values = {name: getattr(found, name) for name in ("mean", "std", "norm", "min", "max", "share")}
+    below = (one.scale < 0).mean(axis=1)
+    where = {"model": key, "role": one.role, "layer": one.layers, "channels": one.hidden_size}
+    where["norm_type"] = one.norm_type
+    return pd.DataFrame({**where, **values, "negative": below, "name": list(one.names)})
 
-    @classmethod
-    def of(cls, models: Mapping[str, NormVectors], role: str) -> LayerCells:
-        """The cells of these models for one role.
 
-        Args:
-            models: vectors by key; those that lack the role are left out.
-            role: the role compared.
-        """
-        have = having_role(models, role)
-        place: dict[str, slice] = {}
-        terms: dict[str, CosineTerms] = {}
-        for size in dict.fromkeys(one.hidden_size for one in have.values()):
-            keys = [key for key, one in have.items() if one.hidden_size == size]
-            rows = np.concatenate([have[key].scale for key in keys])
-            start = 0
-            for key in keys:
-                place[key] = slice(start, start + len(have[key].layers))
-                start = place[key].stop
-            terms |= dict.fromkeys(keys, cosine_terms(rows, rows))
-        return cls({key: one.layers for key, one in have.items()}, place, terms)
+def cells(
+    models: Models,
+    pairs: Iterable[Pair],
+    roles: Iterable[Role],
+    metrics: Sequence[str] = ("cosine", "pearson"),
+    layers: Iterable[int] | None = None,
+) -> pd.DataFrame:
+    """One row a comparison of two vectors: every layer of one model with every layer of the other.
 
-    def values(self, name: str, a: str, b: str) -> npt.NDArray[np.float64]:
-        """``cosine``, ``mean_term``, ``pattern_term`` or ``r`` of each layer of `a` with each of `b`.
+    Args:
+        models: vectors by name.
+        pairs: names of two models; a model beside itself compares its layers with one another.
+        roles: of both models, or two, one of each. A pair that lacks one, or of two widths, has no rows.
+        metrics: names in ``METRICS``, a column each; ``changed_ratio`` is NaN where there are no bits to compare.
+        layers: the numbers wanted on either side, as far as a model has them; all where None.
 
-        Returns:
-            Shape ``(n_layers_a, n_layers_b)``, float64.
+    Returns:
+        ``a``, ``b``, ``role`` (or ``role_a × role_b``), ``layer_a``, ``layer_b``, ``offset`` (b less a), a column a
+        metric, ``share_a`` and ``share_b`` (mean over root mean square), and ``mean_term``, their product: the cosine
+        that the means alone would give.
 
-        Raises:
-            ComparisonError: when a model has no such role, or the two differ in hidden size.
-        """
-        if lacking := [key for key in (a, b) if key not in self.place]:
-            raise ComparisonError(f"Comparing '{a}' with '{b}': '{lacking[0]}' has no norms of this role.")
-        if self.terms[a] is not self.terms[b]:
-            raise ComparisonError(f"Comparing '{a}' with '{b}': their hidden sizes differ, so no channels are common.")
-        whole: npt.NDArray[np.float64] = getattr(self.terms[a], name)
-        return whole[self.place[a], self.place[b]]
+    Raises:
+        ComparisonError: for a metric that there is not, or when no pair has a row.
+
+    >>> import lnsim
+    >>> one = {"smollm2": lnsim.load("smollm2-135m-instruct")}
+    >>> frame = cells(one, [("smollm2", "smollm2")], ["pre_attention"])
+    >>> frame[(frame.layer_a == 0) & (frame.layer_b == 10)].cosine.round(3).tolist()
+    [0.035]
+    """
+    if unknown := [name for name in metrics if name not in METRICS]:
+        raise ComparisonError(f"There is no metric '{unknown[0]}'; the known ones are {', '.join(METRICS)}.")
+    wanted = [_two(role) for role in roles]
+    only = None if layers is None else list(layers)
+    frames = []
+    for a, b in pairs:
+        for names in wanted:
+            if not _obstacle(models, a, b, names):
+                one, other = _only(models[a][names[0]], only), _only(models[b][names[1]], only)
+                if len(one.layers) and len(other.layers):
+                    frames.append(_cells((a, b), names, one, other, metrics))
+    if not frames:
+        raise ComparisonError(f"Comparing layers: no pair has norms of {_listed(wanted)} of one width.")
+    return pd.concat(frames, ignore_index=True)
+
+
+def _cells(
+    pair: tuple[str, str], roles: tuple[str, str], a: RoleVectors, b: RoleVectors, metrics: Sequence[str]
+) -> pd.DataFrame:
+    shares = [row_statistics(one.scale).share for one in (a, b)]
+    rows, columns = (grid.ravel() for grid in np.meshgrid(a.layers, b.layers, indexing="ij"))
+    found: dict[str, Any] = {"a": pair[0], "b": pair[1], "role": _name(roles), "layer_a": rows, "layer_b": columns}
+    found["offset"] = columns - rows
+    found |= {name: _measured(a, b, name) for name in metrics}
+    found |= {"share_a": np.repeat(shares[0], len(b.layers)), "share_b": np.tile(shares[1], len(a.layers))}
+    return pd.DataFrame({**found, "mean_term": np.outer(*shares).ravel()})
+
+
+def _only(one: RoleVectors, layers: list[int] | None) -> RoleVectors:
+    if layers is None:
+        return one
+    rows = np.flatnonzero(np.isin(one.layers, layers))
+    names = tuple(one.names[row] for row in rows)
+    dtypes = tuple(one.dtypes[row] for row in rows) if one.dtypes else ()
+    kept = {name: getattr(one, name)[rows] for name in ("layers", "scale", "stored")}
+    return replace(one, **kept, names=names, dtypes=dtypes, bias=None, stored_bias=None, bias_names=())
+
+
+def _measured(a: RoleVectors, b: RoleVectors, metric: str) -> Matrix:
+    if metric != "changed_ratio":
+        return pairwise(a.scale, b.scale, metric).ravel()
+    if why_not_bits(a, b):
+        return np.full(len(a.layers) * len(b.layers), np.nan)
+    return pairwise(a.stored, b.stored, metric).ravel()
+
+
+def tests(
+    models: Models,
+    pairs: Iterable[Pair],
+    roles: Iterable[Role],
+    n_permutations: int = 9999,
+    seed: int = 0,
+    alternative: str = "greater",
+) -> pd.DataFrame:
+    """One row a pair and role: the mean r of matched layers under permutations of the channels.
+
+    Args:
+        models: vectors by name.
+        pairs: names of two models.
+        roles: of both models, or two, one of each.
+        n_permutations: of the channels of b, one shared by all layers and by all pairs of one width.
+        seed: of the permutations.
+        alternative: ``greater`` for a one-sided p, ``two-sided`` for the other.
+
+    Returns:
+        ``a``, ``b``, ``role``, ``obstacle`` (why it is not tested, else empty), ``layers`` (matched), ``channels``;
+        ``r`` and its null's ``null_mean``, ``null_std``, ``null_low`` and ``null_high`` (its middle 95 %), ``pvalue``;
+        ``rank_r`` and ``p_ranks``, the same by ranks; ``p_holm`` and ``p_ranks_holm``, adjusted over all rows.
+
+    >>> import lnsim
+    >>> both = {name: lnsim.load(name) for name in ("all-minilm-l6-v2", "sre-minilm-l6")}
+    >>> tests(both, [list(both)], ["post_mlp"], n_permutations=99)[["layers", "pvalue"]].values.tolist()
+    [[6.0, 0.01]]
+    """
+    orders: dict[int, Orders] = {}
+    rows = []
+    for a, b in pairs:
+        for names in [_two(role) for role in roles]:
+            obstacle = _obstacle(models, a, b, names) or _no_layer(models, a, b, names)
+            found: dict[str, Any] = {"a": a, "b": b, "role": _name(names), "obstacle": obstacle}
+            if not obstacle:
+                one, other = models[a][names[0]], models[b][names[1]]
+                size = one.hidden_size
+                if size not in orders:
+                    orders[size] = channel_orders(size, n_permutations, seed)
+                found |= _tested(one, other, orders[size], alternative)
+            rows.append(found)
+    return _adjusted(pd.DataFrame(rows).reindex(columns=["a", "b", "role", "obstacle", *_TESTED]))
+
+
+tests.__test__ = False  # type: ignore[attr-defined]  # its name is not for pytest
+
+
+_TESTED = (
+    "layers", "channels", "r", "null_mean", "null_std", "null_low", "null_high", "pvalue", "rank_r", "p_ranks",
+)  # fmt: skip
+
+
+def _tested(a: RoleVectors, b: RoleVectors, orders: Orders, alternative: str) -> dict[str, Any]:
+    _, rows_a, rows_b = np.intersect1d(a.layers, b.layers, assume_unique=True, return_indices=True)
+    matched = a.scale[rows_a], b.scale[rows_b]
+    null, ranks = (
+        matched_null(*matched, orders, correlation=kind, alternative=alternative) for kind in ("pearson", "spearman")
+    )
+    low, high = np.quantile(null.null_distribution, _RANGE)
+    values = (len(rows_a), a.hidden_size, null.statistic, null.null_mean, null.null_std, low, high, null.pvalue)
+    return dict(zip(_TESTED, (*values, ranks.statistic, ranks.pvalue), strict=True))
+
+
+def _adjusted(frame: pd.DataFrame) -> pd.DataFrame:
+    tested = frame["obstacle"] == ""
+    for name, adjusted in (("pvalue", "p_holm"), ("p_ranks", "p_ranks_holm")):
+        frame[adjusted] = np.nan
+        frame.loc[tested, adjusted] = holm(frame.loc[tested, name].tolist())
+    return frame
+
+
+def _obstacle(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:
+    """Why these norms of two models cannot be compared, or an empty text."""
+    for key, role in zip((a, b), roles, strict=True):
+        if role not in models[key].roles:
+            return f"{key} has no norm of the role {role}"
+    sizes = [models[key][role].hidden_size for key, role in zip((a, b), roles, strict=True)]
+    if sizes[0] != sizes[1]:
+        return f"their hidden sizes are {sizes[0]} and {sizes[1]}, and no channel of one is a channel of the other"
+    return ""
+
+
+def _no_layer(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:
+    """Why no layers match, or one has no pattern to test; or an empty text."""
+    one, other = models[a][roles[0]], models[b][roles[1]]
+    if not len(np.intersect1d(one.layers, other.layers)):
+        return "no layer number in common"
+    for key, norms in ((a, one), (b, other)):
+        if constant := norms.layers[np.ptp(norms.scale, axis=1) == 0].tolist():
+            return f"γ of {key} is the same in every channel of layer {constant[0]}, so it has no pattern"
+    return ""
+
+
+def _two(role: Role) -> tuple[str, str]:
+    return (role, role) if isinstance(role, str) else (role[0], role[1])
+
+
+def _name(roles: tuple[str, str]) -> str:
+    return roles[0] if roles[0] == roles[1] else " × ".join(roles)
+
+
+def _listed(roles: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(map(_name, roles))

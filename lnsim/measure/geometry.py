@@ -15,7 +15,7 @@ import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure.change import matched_rows, pair_label
+from lnsim.measure.matched import matched_rows, pair_label
 from lnsim.measure.metrics import cosine_terms
 from lnsim.measure.permutation import shared_null_std
 from lnsim.measure.similarity import cosine as row_cosines

@@ -22,6 +22,7 @@ from lnsim.measure.similarity import cosine, pearson, spearman
 from lnsim.measure.undefined import CV_MIN_STANDARD_ERRORS, describe, describe_zero_pairs, undefined_rows
 
 __all__ = [
+    "ALIKE_IS_HIGH",
     "CV_MIN_STANDARD_ERRORS",
     "METRICS",
     "CosineTerms",
@@ -49,6 +50,9 @@ METRICS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Every metric by name, with what it is."""
+
+ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})
+"""Metrics that grow with likeness; all others shrink."""
 
 _Rows = npt.NDArray[Any]
 

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
-from lnsim.measure.distance import named
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.model_pairs import ModelPair, having_role, with_role
 
@@ -37,11 +36,15 @@ def null_by_distance(
     for role in roles:
         within = {key: pairwise(one.scale, one.scale, "pearson") for key, one in having_role(models, role).items()}
         for key in within:
-            frames.append(named(_null_within(models[key][role]), labels[key], "within", role))
+            frames.append(_named(_null_within(models[key][role]), labels[key], "within", role))
         for pair in with_role(models, pairs, role):
             null = _null_between(models[pair.a][role], models[pair.b][role], within[pair.a], within[pair.b])
-            frames.append(named(null, pair.label, pair.group, role))
+            frames.append(_named(null, pair.label, pair.group, role))
     return pd.concat(frames, ignore_index=True)
+
+
+def _named(null: pd.DataFrame, name: str, group: str, role: str) -> pd.DataFrame:
+    return null.assign(name=name, group=group, role=role)[["name", "group", "role", "distance", "null_std"]]
 
 
 def shuffled_layers(models: Mapping[str, NormVectors], roles: Sequence[str], seed: int) -> dict[str, NormVectors]:

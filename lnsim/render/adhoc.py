@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lnsim.checkpoint.extract import Extracted, extract_and_keep, load
-from lnsim.checkpoint.store import extract_name
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError
-from lnsim.paths import HOME_VARIABLE, notebooks_dir, stored_models
+from lnsim.paths import HOME_VARIABLE, extract_name, notebooks_dir, stored_models
 from lnsim.render.notebooks import list_notebooks
 from lnsim.render.origins import model_rows, versions
 from lnsim.render.record import Outcome

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,8 +98,8 @@ def parse_setting(text: str) -> tuple[str, Any]:
         ) from None
 
 
-def known_parameters(notebook: Notebook) -> tuple[str, ...]:
-    """Names in the cell tagged ``parameters``.
+def known_parameters(notebook: Notebook) -> dict[str, Any]:
+    """The cell tagged ``parameters``: names, and the values that stand there.
 
     Raises:
         NotebookError: where no cell has the tag, or the file lacks what papermill needs to run it.
@@ -115,11 +115,22 @@ def known_parameters(notebook: Notebook) -> tuple[str, ...]:
     # Not papermill's inspect_notebook: it refuses a notebook that does not tell its language, and all are Python here.
     for cell in content["cells"]:
         if "parameters" in cell.get("metadata", {}).get("tags", ()):
-            return tuple(known.name for known in PythonTranslator.inspect({"source": "".join(cell["source"])}))
+            found = PythonTranslator.inspect({"source": "".join(cell["source"])})
+            return {known.name: _literal(known.name, known.default, notebook) for known in found}
     raise NotebookError(f"Reading {notebook.path.name}: no cell has the tag 'parameters'; tag the one that sets them.")
 
 
-def check_parameters(known: Mapping[str, tuple[str, ...]], given: Mapping[str, Any]) -> None:
+def _literal(name: str, text: str, notebook: Notebook) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise NotebookError(
+            f"Reading {notebook.path.name}: the parameter '{name}' should be a literal, found {text!r:.80}. What is "
+            f"computed belongs in another cell, since a value given from outside would not reach it."
+        ) from None
+
+
+def check_parameters(known: Mapping[str, Iterable[str]], given: Mapping[str, Any]) -> None:
     """Refuse a parameter that none of the notebooks (by number) knows; NotebookError names the known ones."""
     names = {name for parameters in known.values() for name in parameters}
     if unknown := sorted(set(given) - names):

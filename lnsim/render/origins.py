@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
-import lnsim
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.checkpoint.vectors import NormVectors
+from lnsim.version import __version__
 
 __all__ = ["description", "model_record", "model_rows", "versions", "weights_record", "weights_rows"]
 
@@ -18,7 +18,7 @@ _PACKAGES = ("numpy", "pandas", "matplotlib")
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that a number can depend on."""
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return {"lnsim": lnsim.__version__, "python": python, **{package: version(package) for package in _PACKAGES}}
+    return {"lnsim": __version__, "python": python, **{package: version(package) for package in _PACKAGES}}
 
 
 def description(models: Iterable[NormVectors], weights: Iterable[Checkpoint] = ()) -> str:

@@ -68,13 +68,17 @@ class Page:
     _weights: dict[str, Checkpoint] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, number: str, study: str, source: str = "auto", **given: Any) -> Page:
+    def open(
+        cls, number: str, study: str, source: str = "auto", variables: Mapping[str, Any] | None = None, **given: Any
+    ) -> Page:
         """Start a page.
 
         Args:
             number: the notebook's number, for example ``"01"``.
             study: name of the study.
             source: where its vectors come from.
+            variables: the notebook's variables, as ``globals()`` gives them; the page tells which of its parameters
+                differ from the study's file.
             given: the notebook's own parameters; None stands for the study file's value.
 
         Raises:
@@ -83,8 +87,11 @@ class Page:
         from lnsim.study.catalog import load_study
 
         loaded = load_study(study)
-        changed = {name: value for name, value in given.items() if value is not None}
-        return cls(number, loaded, source, settings(loaded, number, given), _given=changed)
+        found = settings(loaded, number, given)
+        stands = loaded.experiments[number]
+        asked = given if variables is None else {name: variables[name] for name in stands if name in variables}
+        changed = {name: value for name, value in asked.items() if value is not None and value != stands.get(name)}
+        return cls(number, loaded, source, found, _given=changed)
 
     def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
@@ -179,8 +186,8 @@ class Page:
         drawn: Axes | Figure,
         name: str,
         claim: str,
-        caption: str,
-        alt: str,
+        caption: str = "",
+        alt: str = "",
         headline: bool = False,
         of_vectors: bool = True,
     ) -> None:
@@ -191,11 +198,13 @@ class Page:
             name: subject; the file is called ``NN_name``.
             claim: the sentence in bold: what the figure means.
             caption: what is drawn.
-            alt: what is seen, with the numbers, for a reader who does not see it.
+            alt: what is seen, with the numbers, for a reader who does not see it; by default the claim, and what the
+                axes say.
             headline: True for the one figure that stands at the top of the index.
             of_vectors: False where nothing in it comes from the page's vectors, so that it is no replica's.
         """
         whole = _figure_of(drawn)
+        alt = alt or f"{claim} {_described(whole)}"
         label = f"Figure {self._count('figure', name)}."
         if of_vectors:
             self._stamp(whole)
@@ -348,6 +357,17 @@ class Page:
     def _stamp(self, figure: Figure) -> None:
         if self.kind == "replica":
             figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
+
+
+def _described(figure: Figure) -> str:
+    """What the panels of a figure are, for who does not see them: titles, what the axes are, and their ends."""
+    panels = []
+    for ax in figure.axes:
+        ends = [(ax.get_xlabel(), *ax.get_xlim()), (ax.get_ylabel(), *ax.get_ylim())]
+        axes = [f"{label.replace(chr(10), ' ')} from {low:.3g} to {high:.3g}" for label, low, high in ends if label]
+        panels.append(", ".join(filter(None, [ax.get_title(), *axes])))
+    told = [panel for panel in panels if panel]
+    return f"{len(figure.axes)} panel{'s' if len(figure.axes) != 1 else ''}: {'; '.join(told)}." if told else ""
 
 
 def _figure_of(drawn: Axes | Figure) -> Figure:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from lnsim.measure.pair_tables import LEVEL
+from lnsim.measure.nulls import LEVEL
 from lnsim.render.strip import Strip
 from lnsim.render.words import count, listed, rounded
 

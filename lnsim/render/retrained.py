@@ -29,8 +29,8 @@ def show_retrained(
     """
     if not fresh:
         page.say(
-            "No model was trained for this page (`retrain` is False). `python -m zoo --quick --out DIR` trains a small "
-            "zoo, smaller and shorter than the stored one; with `retrain = True` this section shows it."
+            "No model was trained for this page (`retrain` is False). `python -m studies.zoo --quick --out DIR` trains "
+            "a small zoo, smaller and shorter than the stored one; with `retrain = True` this section shows it."
         )
         return
     names = {name: name for name in fresh}

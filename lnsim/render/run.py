@@ -100,7 +100,7 @@ def run_plans(
     def run(task: tuple[Plan, Notebook]) -> Outcome:
         plan, notebook = task
         own = {name: value for name, value in settings.items() if name in known[notebook.number]}
-        parameters = {"study": plan.study.name, "source": plan.source, **own}
+        parameters = {"study": plan.study.name, "source": plan.source, **_of_study(plan.study, notebook, known), **own}
         target = reports / plan.study.name / f"{notebook.path.stem}.ipynb"
         outcome = execute(notebook, target, parameters, root, timeout)
         keep_csvs(target, plan.study.name)
@@ -114,6 +114,13 @@ def run_plans(
         own = [outcome for (task, _), outcome in zip(tasks, outcomes, strict=True) if task is plan]
         runs.append(_merge(plan, own, settings, reports))
     return write_pages(runs, reports)
+
+
+def _of_study(study: Study, notebook: Notebook, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the study's file says otherwise than the notebook; one whose own value is None asks the file itself."""
+    stands = known[notebook.number]
+    given = study.experiments[notebook.number]
+    return {name: given[name] for name in given if stands.get(name) is not None and stands[name] != given[name]}
 
 
 def _make_folder(folder: Path) -> None:

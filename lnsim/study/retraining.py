@@ -1,6 +1,6 @@
 """This module has the quick zoo trained anew, where somebody wants to see it made, and reads what comes out.
 
-The training is the package ``zoo``'s, in a process of its own: nothing in ``lnsim`` needs torch.
+The training is the package ``studies.zoo``'s, in a process of its own: nothing in ``lnsim`` needs torch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["NEEDS", "retrained"]
 NEEDS = ("torch", "transformers")
 """Packages that the training needs, of the extra ``[zoo]``."""
 
-_MODULE = "zoo.__main__"
+_MODULE = "studies.zoo.__main__"
 
 _WHAT = "Training the quick zoo anew"
 
@@ -37,7 +37,7 @@ def retrained(wanted: bool, needs: Sequence[str] = NEEDS) -> dict[str, NormVecto
         needs: packages that must be there.
 
     Raises:
-        NotebookError: when a package or the folder ``zoo`` is missing, or the training fails; with what to do.
+        NotebookError: when a package or the folder ``studies/zoo`` is missing, or the training fails; with what to do.
     """
     if not wanted:
         return {}
@@ -48,7 +48,7 @@ def retrained(wanted: bool, needs: Sequence[str] = NEEDS) -> dict[str, NormVecto
         )
     root = project_root()
     if not root.joinpath(*_MODULE.split(".")).with_suffix(".py").is_file():
-        raise NotebookError(f"{_WHAT}: the project folder has no package 'zoo'. Start inside a clone of the project.")
+        raise NotebookError(f"{_WHAT}: the project folder has no package 'studies.zoo'. Start inside a clone.")
     with TemporaryDirectory() as folder:
         _train(root, Path(folder))
         return _roots(Path(folder) / "out")
@@ -60,8 +60,8 @@ def _train(root: Path, folder: Path) -> None:
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise NotebookError(
-            f"{_WHAT}: 'python -m zoo --quick' ended with {ended.returncode} and said '{last}'. Run it by itself to "
-            "see all of it."
+            f"{_WHAT}: 'python -m studies.zoo --quick' ended with {ended.returncode} and said '{last}'. Run it by "
+            "itself to see all of it."
         )
 
 

@@ -19,7 +19,7 @@ def training_records(study: Study, models: Mapping[str, NormVectors]) -> pd.Data
 
     Args:
         study: whose models they are.
-        models: vectors by key, read from extracts that the package ``zoo`` wrote.
+        models: vectors by key, read from extracts that the package ``studies.zoo`` wrote.
 
     Returns:
         Columns ``derivation`` (``none`` where trained from random weights), ``parents`` (labels), ``architecture``,

@@ -1,11 +1,13 @@
 """This module gives a study its vectors, from the source that was asked for.
 
 A notebook never touches the network: ``hub`` here means extracts that were read from the Hub before, by
-``run_all.py --source hub`` or ``lnsim extract``, and lie in ``data/vectors`` since.
+``run_all.py --source hub`` or ``lnsim extract``, and lie in ``data/vectors`` since. Nor does it make a replica:
+``run_all.py`` does that, before the first notebook runs.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,7 +16,15 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.study.catalog import Model, Study
 
-__all__ = ["SOURCES", "StudyVectors", "fetch_command", "fetch_study", "source_kind", "study_vectors"]
+__all__ = [
+    "SOURCES",
+    "StudyVectors",
+    "fetch_command",
+    "fetch_study",
+    "no_replica",
+    "source_kind",
+    "study_vectors",
+]
 
 SOURCES = ("auto", "stored", "hub", "replica")
 """What a user may ask for; ``auto`` is stored vectors where present, else a replica, and never the network."""
@@ -45,7 +55,7 @@ def fetch_command(study: Study) -> str:
     """The command that brings a study's vectors: from the Hub, by training its models, or out of the repository."""
     if "hub" in study.sources:
         return f"python run_all.py --study {study.name} --source hub"
-    return "python -m zoo" if study.has_descent else f"git checkout -- data/vectors/{study.name}"
+    return "python -m studies.zoo" if study.has_descent else f"git checkout -- data/vectors/{study.name}"
 
 
 def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) -> dict[str, str]:
@@ -76,7 +86,7 @@ def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) ->
 
 
 def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None = None) -> StudyVectors:
-    """The vectors of a study's models, without any network; a replica is made when it is first asked for.
+    """The vectors of a study's models as they lie on disk, without any network.
 
     Args:
         study: as read from its file.
@@ -84,8 +94,7 @@ def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None
         keys: model keys wanted; all of the study's models where None.
 
     Raises:
-        StudyError: for a source or a model key that the study does not have.
-        StoreError: when a replica cannot be made or written.
+        StudyError: for a source or a model key that the study does not have, or a replica that was not made.
     """
     kind = source_kind(study, source)
     if kind == "replica":
@@ -131,14 +140,26 @@ def _any_stored(study: Study) -> bool:
     return False
 
 
-def _replica_vectors(study: Study, models: Iterable[Model]) -> StudyVectors:
-    import lnsim
-    from lnsim.study.replica import build_replica, missing_models
+def no_replica(study: Study, what: str) -> StudyError:
+    """The error where a part of a study's replica, or all of it, is not on disk."""
+    return StudyError(
+        f"Study '{study.name}': {what} of its replica, which tests the code with synthetic numbers, are not made yet. "
+        f"To have them: python run_all.py --study {study.name} --source replica"
+    )
 
-    paths, missing = build_replica(study), missing_models(study)
-    wanted = [model.key for model in models]
-    found = {key: lnsim.load(paths[key]) for key in wanted if key in paths}
-    return StudyVectors("replica", found, {key: missing[key] for key in wanted if key in missing})
+
+def _replica_vectors(study: Study, models: Iterable[Model]) -> StudyVectors:
+    from lnsim.checkpoint.extract import load
+    from lnsim.paths import replica_dir
+
+    folder = replica_dir(study.name)
+    paths = {model.key: folder / f"{model.key}.safetensors" for model in models}
+    try:  # written last, so where it lies, the vectors do
+        reasons: dict[str, str] = json.loads((folder / "missing.json").read_text("utf-8"))
+        found = {key: load(path) for key, path in paths.items() if key not in reasons}
+    except (OSError, ValueError, SourceError):
+        raise no_replica(study, "the vectors") from None
+    return StudyVectors("replica", found, {key: reasons[key] for key in paths if key in reasons})
 
 
 def _models(study: Study, keys: Iterable[str] | None) -> list[Model]:
@@ -150,10 +171,10 @@ def _models(study: Study, keys: Iterable[str] | None) -> list[Model]:
 
 
 def _load(model: Model, kind: str) -> NormVectors:
-    import lnsim
+    from lnsim.checkpoint.extract import load
     from lnsim.paths import find_stored
 
-    vectors = lnsim.load(find_stored(model.stored))
+    vectors = load(find_stored(model.stored))
     if kind == "hub" and vectors.commit is None:
         raise SourceError(f"The stored extract of '{model.key}' was not read from the Hub: no commit is on record.")
     return vectors

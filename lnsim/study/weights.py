@@ -17,13 +17,14 @@ from lnsim.checkpoint.source import Checkpoint
 from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
 from lnsim.checkpoint.weights import WeightMatrix, find_weights
 from lnsim.errors import LnsimError, SourceError, StudyError
-from lnsim.paths import working_root
+from lnsim.paths import replica_dir, working_root
 from lnsim.study.values import Model, Study
-from lnsim.study.vectors import source_kind
+from lnsim.study.vectors import no_replica, source_kind
 
 __all__ = ["StudyWeights", "fetch_for", "fetch_weights", "study_weights", "weights_path"]
 
 _ROWS_AT_A_TIME = 512
+_OF_REPLICA = ".projections.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,7 @@ def study_weights(
 ) -> StudyWeights:
     """The projection matrices of some models of a study, without any network.
 
-    ``auto`` means what it means for the study's vectors, so that real and synthetic numbers are never mixed. A replica
-    is made when first asked for.
+    ``auto`` means what it means for the study's vectors, so that real and synthetic numbers are never mixed.
 
     Args:
         study: as read from its file.
@@ -68,18 +68,18 @@ def study_weights(
         layers: zero-based block numbers.
 
     Raises:
-        StudyError: for a source or a model key that the study does not have.
-        StoreError: when a replica cannot be made or written.
+        StudyError: for a source or a model key that the study does not have, or a replica that was not made.
     """
     models = [study.model(key) for key in keys]
     kind = source_kind(study, source)
-    paths = _replica_paths(study) if kind == "replica" else {}
+    if kind == "replica" and not any(replica_dir(study.name).glob(f"*{_OF_REPLICA}")):
+        raise no_replica(study, "the projection matrices")
     opened: dict[str, Checkpoint] = {}
     matrices: dict[str, Mapping[tuple[str, int], WeightMatrix]] = {}
     missing: dict[str, str] = {}
     for model in models:
         try:
-            found = _open(study, model, kind, paths)
+            found = _open(study, model, kind)
             matrices[model.key] = find_weights(found, kinds, layers)
             opened[model.key] = found
         except LnsimError as error:
@@ -135,19 +135,16 @@ def fetch_for(study: Study, numbers: Collection[str], each: Callable[[str], None
     return failed
 
 
-def _open(study: Study, model: Model, kind: str, replica: Mapping[str, Path]) -> Checkpoint:
-    path = replica.get(model.key) if kind == "replica" else weights_path(study.name, model.key)
-    if path is None:
-        raise SourceError(f"The replica of study {study.name} has no projection matrices of this model.")
+def _open(study: Study, model: Model, kind: str) -> Checkpoint:
+    if kind == "replica":
+        path = replica_dir(study.name) / f"{model.key}{_OF_REPLICA}"
+        lacking = f"The replica of study {study.name} has no projection matrices of this model."
+    else:
+        path = weights_path(study.name, model.key)
+        lacking = f"No projection matrices of this model lie in data/weights/{study.name}."
     if not path.is_file():
-        raise SourceError(f"No projection matrices of this model lie in data/weights/{study.name}.")
+        raise SourceError(lacking)
     return open_local(path)
-
-
-def _replica_paths(study: Study) -> Mapping[str, Path]:
-    from lnsim.study.replica import build_projections
-
-    return build_projections(study)
 
 
 def _keep(study: str, model: Model, kinds: Sequence[str], layers: Sequence[int]) -> Path:

@@ -175,6 +175,10 @@ class Client:
                 early = answer is not None and answer.missing
                 reason = f"the body ended {early} bytes early" if early else _described(error)
                 raise ClosedError(_STOPPED) if self.closed.is_set() else RequestError(reason) from None
+            except RuntimeError:
+                if not session.is_closed:
+                    raise
+                raise RequestError("the session was closed by whoever else uses it") from None
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
                 raise self._failure(error, origin_of(url), session.trust_env) from None
 

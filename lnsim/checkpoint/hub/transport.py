@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 
 from huggingface_hub import constants
 
-import lnsim
 from lnsim.checkpoint.hub.addresses import ProxyError, UnusableAddressError, joined, origin_of
 from lnsim.checkpoint.hub.answers import (
     DeadAddressError,
@@ -38,6 +37,7 @@ from lnsim.checkpoint.ranges import ByteRange
 from lnsim.checkpoint.source import Progress, Traffic, no_progress
 from lnsim.errors import HubError, NetworkError, OfflineError
 from lnsim.text import printable
+from lnsim.version import __version__
 
 __all__ = ["Body", "Resolved", "Transport"]
 
@@ -321,7 +321,7 @@ def _unpacked(answer: Answer, limit: int) -> bytes:
 
 def _base_headers() -> dict[str, str]:
     """Headers of every request. huggingface_hub's own builder would fetch a list of agents first: a stray request."""
-    headers = {"user-agent": f"lnsim/{lnsim.__version__}", "accept-encoding": "identity"}
+    headers = {"user-agent": f"lnsim/{__version__}", "accept-encoding": "identity"}
     token = _token()
     return headers | {"authorization": f"Bearer {token}"} if token else headers
 

@@ -8,8 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from lnsim.measure.benchmark.level_rows import Floats, Level, pair_means
-from lnsim.measure.comparison import ALIKE_IS_HIGH
-from lnsim.measure.metrics import METRICS, pairwise
+from lnsim.measure.metrics import ALIKE_IS_HIGH, METRICS, pairwise
 
 __all__ = ["SCORED", "likeness"]
 

@@ -25,7 +25,6 @@ from lnsim.render.plots.calibration import (
     sigma_strokes,
 )
 from lnsim.render.plots.change import change_by_layer, change_thumbnail
-from lnsim.render.plots.claims import claims_thumbnail, printed_against_possible, rounding_alone, verdict_bars
 from lnsim.render.plots.comparison import (
     comparison_thumbnail,
     cosine_against_means,
@@ -71,7 +70,6 @@ __all__ = [
     "change_by_layer",
     "change_thumbnail",
     "channel_bars",
-    "claims_thumbnail",
     "comparison_thumbnail",
     "component_panels",
     "correlation_maps",
@@ -102,12 +100,10 @@ __all__ = [
     "pair_curves",
     "pairs_against_null",
     "power_panels",
-    "printed_against_possible",
     "projection_thumbnail",
     "rejection_curves",
     "ridges",
     "roc_panels",
-    "rounding_alone",
     "rounding_by_layer",
     "scores_by_group",
     "sigma_strokes",
@@ -115,5 +111,4 @@ __all__ = [
     "statistics_panels",
     "style",
     "values_by_kind",
-    "verdict_bars",
 ]

@@ -1,6 +1,6 @@
 """This module draws how fair one layer is as a baseline: cosines, their two terms, other choices, shuffled channels.
 
-Every function takes the long frames of ``lnsim.measure.baseline``: one row a model, role and layer.
+Every function takes long frames: one row a model, role and layer, as ``lnsim.cells`` gives them.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from lnsim.measure.pair_tables import LEVEL
+from lnsim.measure.nulls import LEVEL
 from lnsim.render.plots.style import GROUP_COLOURS, LABEL, NULL, QUIET, new_axes, styled, thumbnail_axes
 from lnsim.render.words import group_name
 

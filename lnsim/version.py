@@ -1,0 +1,3 @@
+"""This module holds the version of the package."""
+
+__version__ = "0.1.0"

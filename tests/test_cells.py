@@ -1,0 +1,135 @@
+"""The three frames: equal to the recorded tables that were made another way, and plain where something is missing."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_vectors import drawn, made
+
+import lnsim
+from lnsim.errors import ComparisonError
+from lnsim.measure.cells import cells, statistics, tests
+from lnsim.study.catalog import load_study
+
+TABLES = Path(__file__).resolve().parents[1] / "data" / "tables" / "small_models"
+
+
+@functools.cache
+def models() -> dict[str, lnsim.NormVectors]:
+    return {model.key: lnsim.load(model.stored) for model in load_study("small_models").models}
+
+
+def recorded(name: str) -> pd.DataFrame:
+    return pd.read_csv(TABLES / f"{name}.csv")
+
+
+def close(found: pd.DataFrame, expected: pd.DataFrame, columns: list[str]) -> None:
+    for column in columns:
+        np.testing.assert_allclose(found[column].to_numpy(float), expected[column].to_numpy(float), atol=1e-12, rtol=0)
+
+
+def test_the_terms_of_notebook_01_come_out_of_cells() -> None:
+    expected = recorded("01_terms")
+    frame = cells(models(), [("smollm2", "smollm2")], ["pre_attention", "pre_mlp"])
+    found = frame[(frame.layer_a == 0) & (frame.layer_b != 0)]
+    assert found.layer_b.tolist() == expected.layer.tolist()
+    renamed = found.rename(columns={"pearson": "r", "share_b": "share"})
+    close(renamed, expected, ["cosine", "mean_term", "r", "share"])
+
+
+def test_the_pairs_of_notebook_03_come_out_of_cells() -> None:
+    expected = recorded("03_pairs_by_layer")
+    pairs = expected[["a", "b"]].drop_duplicates().to_numpy().tolist()
+    frame = cells(models(), pairs, expected.role.unique())
+    found = frame[frame.offset == 0].set_index(["a", "b", "role", "layer_a"]).sort_index()
+    expected = expected.set_index(["a", "b", "role", "layer"]).sort_index()
+    assert found.index.tolist() == expected.index.tolist()
+    close(found.rename(columns={"pearson": "r"}), expected, ["cosine", "mean_term", "r"])
+
+
+def test_the_tests_of_notebook_13_come_out_of_tests() -> None:
+    expected = recorded("13_tests")
+    given = load_study("small_models").experiments["13"]
+    frames = [
+        tests(models(), listed["pairs"], [listed["roles"]], given["n_permutations"], given["seed"]).assign(norms=norms)
+        for norms, listed in given["comparisons"].items()
+    ]
+    key = ["a", "b", "norms"]
+    found, expected = pd.concat(frames).set_index(key).sort_index(), expected.set_index(key).sort_index()
+    assert found.index.tolist() == expected.index.tolist()
+    close(found, expected, ["layers", "r", "null_low", "null_high", "rank_r", "pvalue", "p_ranks"])
+
+
+def test_statistics_are_those_of_each_vector() -> None:
+    frame = statistics(models(), ["pre_attention"])
+    assert set(frame.model) == {"smollm2", "whisper"}
+    row = frame[(frame.model == "smollm2") & (frame.layer == 3)].iloc[0]
+    gamma = models()["smollm2"]["pre_attention"][3].astype(float)
+    assert row["name"] == "model.layers.3.input_layernorm.weight"
+    expected = [gamma.mean(), gamma.std(), np.linalg.norm(gamma), gamma.min(), gamma.max(), (gamma < 0).mean()]
+    found = row[["mean", "std", "norm", "min", "max", "negative"]].to_numpy(float)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert row["share"] == pytest.approx(gamma.mean() / np.sqrt((gamma**2).mean()), rel=1e-14)
+
+
+def test_a_gap_is_no_shift_and_the_offset_is_of_layer_numbers() -> None:
+    both = {"a": drawn(1, [0, 2, 5]), "b": drawn(2, [1, 2])}
+    frame = cells(both, [("a", "b")], ["pre_mlp"], metrics=["cosine", "rel_l2"])
+    assert frame[["layer_a", "layer_b", "offset"]].to_numpy().tolist() == [
+        [0, 1, 1], [0, 2, 2], [2, 1, -1], [2, 2, 0], [5, 1, -4], [5, 2, -3]
+    ]  # fmt: skip
+    expected = lnsim.pairwise(both["a"]["pre_mlp"].scale, both["b"]["pre_mlp"].scale, "rel_l2")
+    assert frame.rel_l2.tolist() == expected.ravel().tolist()
+
+
+def test_a_pair_without_the_role_or_of_another_width_has_no_rows_and_a_reason_in_tests() -> None:
+    every = {"a": drawn(1), "b": drawn(2), "wide": drawn(3, size=32), "other": drawn(4, role="post_mlp")}
+    pairs = [("a", "b"), ("a", "wide"), ("a", "other")]
+    assert set(cells(every, pairs, ["pre_mlp"]).b) == {"b"}
+    found = tests(every, pairs, ["pre_mlp"], n_permutations=9)
+    assert found.obstacle.tolist() == [
+        "", "their hidden sizes are 64 and 32, and no channel of one is a channel of the other",
+        "other has no norm of the role pre_mlp",
+    ]  # fmt: skip
+    assert found.pvalue.isna().tolist() == [False, True, True]
+    with pytest.raises(ComparisonError, match="no pair has norms of pre_mlp of one width"):
+        cells(every, pairs[1:], ["pre_mlp"])
+    with pytest.raises(ComparisonError, match="There is no metric 'cosin'; the known ones are cosine, pearson"):
+        cells(every, pairs, ["pre_mlp"], metrics=["cosin"])
+
+
+def test_two_roles_are_set_against_each_other_and_named_so() -> None:
+    both = {"a": drawn(1), "b": drawn(2, role="post_mlp")}
+    assert set(cells(both, [("a", "b")], [("pre_mlp", "post_mlp")]).role) == {"pre_mlp × post_mlp"}
+    assert tests(both, [("a", "b")], [("pre_mlp", "post_mlp")], n_permutations=9).layers.tolist() == [5]
+
+
+def test_a_constant_layer_and_layers_apart_are_not_tested_and_say_why() -> None:
+    flat = made(np.ones((2, 8)))
+    found = tests({"a": flat, "b": flat, "c": drawn(1, [7], size=8)}, [("a", "b"), ("a", "c")], ["pre_mlp"], 9)
+    assert found.obstacle.tolist() == [
+        "γ of a is the same in every channel of layer 0, so it has no pattern", "no layer number in common",
+    ]  # fmt: skip
+
+
+def test_holm_is_over_all_rows_of_the_frame_that_are_tested() -> None:
+    found = tests({"a": drawn(1), "b": drawn(2), "c": drawn(1)}, [("a", "b"), ("a", "c"), ("b", "c")], ["pre_mlp"], 99)
+    assert found.p_holm.min() == pytest.approx(3 * found.pvalue.min())
+    assert (found.p_holm >= found.pvalue).all()
+
+
+def test_layers_that_are_asked_for_stand_alone_and_one_that_is_not_there_is_left_out() -> None:
+    both = {"a": drawn(1, [0, 2, 5]), "b": drawn(2, [1, 2])}
+    frame = cells(both, [("a", "b"), ("a", "a")], ["pre_mlp"], layers=[2, 5, 9])
+    assert frame[["a", "b", "layer_a", "layer_b"]].to_numpy().tolist() == [
+        ["a", "b", 2, 2], ["a", "b", 5, 2], ["a", "a", 2, 2], ["a", "a", 2, 5], ["a", "a", 5, 2], ["a", "a", 5, 5],
+    ]  # fmt: skip
+    whole = cells(both, [("a", "b")], ["pre_mlp"])
+    same = whole[(whole.layer_a == 2) & (whole.layer_b == 2)].cosine.iloc[0]
+    assert frame.cosine.iloc[0] == pytest.approx(same, abs=1e-14)
+    with pytest.raises(ComparisonError, match="no pair has norms of pre_mlp"):
+        cells(both, [("a", "b")], ["pre_mlp"], layers=[7])

@@ -1,0 +1,201 @@
+"""Verdicts: against the audit, with a replica, and with vectors that were read from the Hub."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from published_claims import FOLDER, by_the_others, corpus
+
+import lnsim
+from lnsim.checkpoint.header import LENGTH_BYTES, parse_header
+from lnsim.checkpoint.store import StoredTensor, read_provenance, write_extract
+from lnsim.paths import extract_name
+from lnsim.study.vectors import study_vectors
+from studies.claims import judging, report
+from studies.claims.bounds import AGREES, CONTRADICTS
+from studies.claims.published import claims_dir, read_corpus
+from studies.claims.rows import Vector
+from studies.replica import build_replica
+
+PACKAGE = Path(judging.__file__).parent
+AUDIT = (Path(__file__).parent / "data" / "audit_contradicted.txt").read_text("utf-8")
+
+ONLY_THE_AUDIT = {
+    # The right half of a conflict: 46 layers were compared, and the config says 46; the row that says 47 is found.
+    "004-038": AGREES,
+    # An r of 0.01 with a model whose sibling has -0.002. With r between the two siblings printed as 1 to two digits,
+    # anything from -0.10 to 0.10 can be, so no published number excludes it.
+    "004-160": judging.NOTHING,
+}
+ONLY_THE_RULES = {
+    # Two means in one row: one of them agrees with the figure's title, the other does not. The audit called it mixed.
+    "004-004",
+    # An order of three standard deviations that layers 0 to 2 do not keep. The audit called it mostly right.
+    "004-083",
+}
+
+
+def audited() -> set[str]:
+    return {name for line in AUDIT.splitlines() if not line.startswith("#") for name in line.split()}
+
+
+def found() -> set[str]:
+    return {name for name, one in by_the_others().items() if one.outcome == CONTRADICTS}
+
+
+def test_the_rules_find_the_87_of_the_audit_but_for_two_and_two_more() -> None:
+    assert len(audited()) == 87
+    assert audited() - found() == set(ONLY_THE_AUDIT)
+    assert found() - audited() == ONLY_THE_RULES
+
+
+@pytest.mark.parametrize(("name", "outcome"), ONLY_THE_AUDIT.items())
+def test_where_the_audit_alone_saw_a_contradiction_the_rules_say_otherwise(name: str, outcome: str) -> None:
+    assert by_the_others()[name].outcome == outcome
+
+
+def test_every_contradiction_names_its_evidence() -> None:
+    for name in found():
+        assert all(one.bound.sources and one.bound.how for one in by_the_others()[name].findings), name
+
+
+def test_no_claim_is_evidence_against_itself_or_against_others_once_it_is_excluded() -> None:
+    # A list of models and the count of their pairs exclude each other, so there each is evidence against the other.
+    counts = {claim.name for claim in corpus().claims if claim.metric == "n_pairs"}
+    firm = {name for name in found() if by_the_others()[name].findings[0].bound.firm} - counts
+    for name, one in by_the_others().items():
+        used = {source for finding in one.findings for source in finding.bound.sources}
+        assert name not in used
+        assert not used & firm, name
+
+
+def test_the_judging_code_names_no_row_and_no_printed_number() -> None:
+    names = {claim.name for claim in corpus().claims}
+    digits = {value: value.replace(".", "").strip("-0") for value in (claim.value for claim in corpus().claims)}
+    printed = {float(value) for value, said in digits.items() if said.isdigit() and len(said) >= 3}
+    for path in PACKAGE.glob("*.py"):
+        constants = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+        assert not [value for value in constants if isinstance(value, str) and value in names], path.name
+        assert not [value for value in constants if isinstance(value, float) and value in printed], path.name
+
+
+def test_the_document_whose_outputs_are_stored_elsewhere_loses_nothing_but_counts() -> None:
+    in_001 = [claim for claim in corpus().claims if claim.document == "001"]
+    lost = {claim.metric for claim in in_001 if by_the_others()[claim.name].outcome == CONTRADICTS}
+    assert lost == {"n_pairs", "n_models"}
+
+
+ROOT = FOLDER.parents[2]
+
+
+@pytest.fixture(scope="module")
+def judged(replica: None) -> tuple[judging.Judged, ...]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LNSIM_HOME", str(ROOT))
+        study = lnsim.load_study("solar_glm")
+        found = study_vectors(study, "replica")
+        points = judging.control_points("solar_glm", "replica") or frozenset()
+        return judging.judge(corpus(), found.vectors, points, by_the_others())
+
+
+def test_the_control_points_are_those_of_the_calibration_file() -> None:
+    points = judging.control_points("solar_glm", "replica") or frozenset()
+    assert ("pre_attention", Vector("solar", 10)) in points
+    assert ("pre_attention", Vector("solar", 11)) not in points
+    assert ("pre_attention", Vector("intellect", 40)) in points  # made from a model that has one there
+
+
+def test_what_agrees_at_control_points_is_calibrated_and_nothing_else_is(judged: tuple[judging.Judged, ...]) -> None:
+    points = judging.control_points("solar_glm", "replica") or frozenset()
+    for one in judged:
+        if one.verdict == judging.CALIBRATED and "@" in one.claim.members:
+            assert one.measured is not None
+            cells = judging._cells(one.claim, corpus().n_layers)
+            assert all((cell.role, side) in points for cell in cells for side in (cell.a, cell.b) if side is not None)
+    assert not [one for one in judged if one.verdict == judging.DIFFERS]
+
+
+def test_at_least_seventy_numbers_of_document_001_are_calibrated_and_none_reproduced_but_by_arithmetic(
+    judged: tuple[judging.Judged, ...],
+) -> None:
+    in_001 = [one for one in judged if one.claim.document == "001"]
+    assert sum(one.verdict == judging.CALIBRATED for one in in_001) >= 70
+    assert all(one.by_arithmetic for one in in_001 if one.verdict == judging.REPRODUCED)
+
+
+def test_what_the_vectors_cannot_say_is_said_all_the_same(judged: tuple[judging.Judged, ...]) -> None:
+    assert sum(one.verdict == judging.CONTRADICTED for one in judged) == 87
+    table = report.verdict_table(judged, {"glm": "GLM"})
+    assert len(table) == 443
+    assert (table.because[table.verdict == judging.UNTESTED] != "").all()
+    assert (table.other_number[table.verdict == judging.CONTRADICTED] != "").all()
+    assert table.because["004-139"].startswith("GLM: printed (config.json of the model)")
+    assert table.because["004-087"] == "Printed (solar-vs-glm-sanity-check, layernorm_sanity.csv)."
+
+
+def test_the_counts_add_up(judged: tuple[judging.Judged, ...]) -> None:
+    for counts in (report.by_document(judged), report.by_published(judged)):
+        assert counts.loc[report.TOTAL, report.TOTAL] == 443
+        body = counts.drop(index=report.TOTAL, columns=report.TOTAL)
+        assert (body.sum(axis=1) == counts[report.TOTAL].drop(report.TOTAL)).all()
+
+
+def test_a_calibration_that_is_not_there_is_named() -> None:
+    with pytest.raises(lnsim.errors.StudyError, match=r"there is no file data/studies/replica/none\.toml"):
+        judging.control_points("none", "replica")
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+KEYS = ("solar", "glm")
+
+
+def as_if_from_the_hub(path: Path, repo_id: str, folder: Path) -> None:
+    """The tensors of a file under the name, repo and commit of another origin."""
+    content = path.read_bytes()
+    start = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
+    header = parse_header(content[:start], len(content), where=path.name)
+    provenance = read_provenance(header)
+    assert provenance is not None
+    tensors = []
+    for name, info in header.tensors.items():
+        first, last = info.start, info.stop
+        data = content[start + first : start + last]
+        tensors.append(StoredTensor(name, info.dtype, info.shape, data, "model.safetensors", first, last))
+    real = replace(provenance, source=repo_id, repo_id=repo_id, commit=COMMIT, revision="main", extra={})
+    write_extract(folder / extract_name(repo_id, COMMIT), tensors, real)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder with the study, its claims and the extracts of two models."""
+    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+    study = lnsim.load_study("solar_glm")
+    paths = build_replica(study)
+    shutil.copytree(ROOT / "data" / "studies", tmp_path / "data" / "studies")
+    shutil.copytree(ROOT / "data" / "claims", tmp_path / "data" / "claims")
+    for key in KEYS:
+        as_if_from_the_hub(paths[key], str(study.model(key).repo_id), tmp_path / "data" / "vectors" / "solar_glm")
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_vectors_from_the_hub_judge_every_row_that_they_can(home: Path) -> None:
+    study = lnsim.load_study("solar_glm")
+    found = study_vectors(study, "hub", KEYS)
+    assert found.kind == "hub"
+    assert {vectors.commit for vectors in found.vectors.values()} == {COMMIT}
+
+    corpus = read_corpus(claims_dir(study.name))
+    judged = judging.judge(corpus, found.vectors, judging.control_points(study.name, found.kind), by_the_others())
+    verdicts = {one.claim.name: one.verdict for one in judged}
+    assert len(judged) == 443
+    assert not {judging.CALIBRATED, judging.FROM_REPLICA} & set(verdicts.values())
+    # These vectors were built to the numbers of 001, so as real ones they reproduce them and differ from the table.
+    assert verdicts["001-017"] == verdicts["001-001"] == judging.REPRODUCED
+    assert verdicts["004-091"] == judging.DIFFERS
+    assert verdicts["001-018"] == judging.UNTESTED
+    assert verdicts["001-049"] == judging.CONTRADICTED
