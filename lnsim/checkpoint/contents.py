@@ -138,6 +138,9 @@ def _note_unlisted(found: Contents, unlisted: Mapping[str, str], headers: Mappin
 
 
 def _by_headers(found: Contents, headers: Mapping[str, Header], replicated: bool, where: str) -> None:
+    if len(headers) == 1:  # the usual case, and of up to 100,000 tensors
+        found.headers.update(headers)
+        return
     first: dict[str, str] = {}
     clashes: dict[str, LnsimError] = {}
     copied: dict[str, list[str]] = {}

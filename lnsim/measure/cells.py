@@ -20,7 +20,7 @@ from lnsim.measure.permutation import Orders, channel_orders, matched_null
 from lnsim.measure.rows import Matrix
 from lnsim.measure.stored_bits import why_not_bits
 
-__all__ = ["cells", "statistics", "tests"]
+__all__ = ["adjusted", "cells", "statistics", "tests"]
 
 Models = Mapping[str, NormVectors]
 Pair = tuple[str, str] | Sequence[str]
@@ -186,7 +186,7 @@ def tests(
                     orders[size] = channel_orders(size, n_permutations, seed)
                 found |= _tested(one, other, orders[size], alternative)
             rows.append(found)
-    return _adjusted(pd.DataFrame(rows).reindex(columns=["a", "b", "role", "obstacle", *_TESTED]))
+    return adjusted(pd.DataFrame(rows).reindex(columns=["a", "b", "role", "obstacle", *_TESTED]))
 
 
 tests.__test__ = False  # type: ignore[attr-defined]  # its name is not for pytest
@@ -208,11 +208,12 @@ def _tested(a: RoleVectors, b: RoleVectors, orders: Orders, alternative: str) ->
     return dict(zip(_TESTED, (*values, ranks.statistic, ranks.pvalue), strict=True))
 
 
-def _adjusted(frame: pd.DataFrame) -> pd.DataFrame:
+def adjusted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with ``p_holm`` and ``p_ranks_holm``: adjusted over those without an ``obstacle``, NaN in the others."""
     tested = frame["obstacle"] == ""
-    for name, adjusted in (("pvalue", "p_holm"), ("p_ranks", "p_ranks_holm")):
-        frame[adjusted] = np.nan
-        frame.loc[tested, adjusted] = holm(frame.loc[tested, name].tolist())
+    for name, column in (("pvalue", "p_holm"), ("p_ranks", "p_ranks_holm")):
+        frame[column] = np.nan
+        frame.loc[tested, column] = holm(frame.loc[tested, name].tolist())
     return frame
 
 

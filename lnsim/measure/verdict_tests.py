@@ -15,9 +15,9 @@ import pandas as pd
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment_pieces import partner_counts
+from lnsim.measure.cells import adjusted
 from lnsim.measure.listed_pairs import ListedPair
 from lnsim.measure.metrics import pairwise
-from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 from lnsim.measure.stored_bits import same_bits
 
@@ -68,7 +68,7 @@ def norm_tests(
         rows.append({**first, "obstacle": obstacle, **found})
     if not rows:
         raise ComparisonError(f"Testing {len(pairs)} listed pairs: none has the vectors of both its models.")
-    return _adjusted(pd.DataFrame(rows).reindex(columns=[*first, "obstacle", *_MEASURED]))
+    return adjusted(pd.DataFrame(rows).reindex(columns=[*first, "obstacle", *_MEASURED]))
 
 
 _MEASURED = (
@@ -114,11 +114,3 @@ def _measured(a: RoleVectors, b: RoleVectors, orders: Orders) -> dict[str, Any]:
         "one_length": np.array_equal(a.layers, b.layers),
         "identical": same_bits(a, b),
     }
-
-
-def _adjusted(frame: pd.DataFrame) -> pd.DataFrame:
-    tested = frame["obstacle"] == ""
-    for name, adjusted in (("pvalue", "p_holm"), ("p_ranks", "p_ranks_holm")):
-        frame[adjusted] = np.nan
-        frame.loc[tested, adjusted] = holm(frame.loc[tested, name].tolist())
-    return frame
