@@ -40,7 +40,7 @@ def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     """Start stand-ins for the Hub; the client library is pointed at the newest, with an empty cache and no token."""
     from huggingface_hub import close_session, constants
 
-    from lnsim.checkpoint.hub.client import close_clients
+    from lnsim.checkpoint.hub.session import close_clients
 
     started: list[HubStandIn] = []
 

@@ -18,7 +18,7 @@ from virtual_models import norm_bytes, solar_like
 
 import lnsim
 from lnsim.checkpoint.hub.checkpoint import open_hub
-from lnsim.checkpoint.hub.client import Settings
+from lnsim.checkpoint.hub.session import Settings
 from lnsim.errors import FormatError, NetworkError, OfflineError
 
 TENSORS = llama_tensors()

@@ -23,7 +23,7 @@ import lnsim
 from lnsim import LnsimError
 from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.hub import transport
-from lnsim.checkpoint.hub.client import Client, Settings
+from lnsim.checkpoint.hub.session import Client, Settings
 from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.source import Traffic
 
@@ -166,7 +166,7 @@ def test_a_log_at_its_most_talkative_shows_no_header_and_no_signed_address(
     hub: HubStandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     hub.add("a/b", FILES)
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, "huggingface_hub"):
         lnsim.extract("a/b")
     assert not [text for text in ("X-Signature", "Authorization", "Content-Range", SECRET) if text in caplog.text]
 
@@ -177,7 +177,7 @@ def test_https_never_leads_to_http() -> None:
 
     @contextmanager
     def exchange(url: str, headers: object) -> Iterator[object]:
-        assert url == "https://huggingface.co/x"
+        assert str(url) == "https://huggingface.co/x"
         yield SimpleNamespace(status=302, headers={"location": "http://huggingface.co/y"}, chunks=list, received=0)
 
     answers._exchange = exchange  # type: ignore[method-assign, assignment]

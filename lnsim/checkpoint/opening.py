@@ -76,7 +76,7 @@ class Found:
     def pinned(self) -> Repo:
         """The repo at its commit, asked for once; raises SourceError for what lies on disk."""
         from lnsim.checkpoint.hub.checkpoint import pin_hub
-        from lnsim.checkpoint.hub.client import Settings
+        from lnsim.checkpoint.hub.session import Settings
 
         if self.repo_name is None:
             raise SourceError(f"Opening '{self.source}': it lies on disk and has no commit.")

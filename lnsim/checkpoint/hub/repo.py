@@ -11,7 +11,7 @@ from huggingface_hub import constants
 
 from lnsim.checkpoint.hub.answers import NotThereError
 from lnsim.checkpoint.hub.cache import MAIN, is_commit
-from lnsim.checkpoint.hub.client import Settings, client_for
+from lnsim.checkpoint.hub.session import Settings, client_for
 from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME, parse_index
 from lnsim.checkpoint.repo_name import check_endpoint
