@@ -104,7 +104,7 @@ UPWARDS = {
 
 def room_of(parts: tuple[str, ...]) -> str:
     """The room of a module, by its name after ``lnsim``; that of the package itself, which has them all, is cli."""
-    if parts[:2] == ("render", "plots"):
+    if parts[0] == "plots" or parts[:2] == ("render", "plots"):
         return "plots"
     name = parts[0] if parts else "cli"
     return "cli" if name.startswith("cli") else ROOMS.get(name, name)

@@ -32,6 +32,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
 
 _NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
+_PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
+"""The first figure of a report, which its entry in the index shows smaller."""
 _PAGE = "application/vnd.lnsim.page+json"
 _THUMBNAIL = "application/vnd.lnsim.thumbnail+json"
 
@@ -84,11 +86,11 @@ def read_report(path: Path) -> Report:
     pages = [output.data[_PAGE] for output in outputs if _PAGE in output.data]
     if not pages:
         raise NotebookError(f"Reading the executed notebook {path.name}: it gives no answer; call page.answer(...).")
-    thumbnails = [output.data[_THUMBNAIL]["html"] for output in outputs if _THUMBNAIL in output.data]
+    pictures = [found for output in outputs for found in _PICTURE.findall(output.data.get("text/html", ""))]
     return Report(
         title=_take_title(notebook, path.name),
         page=pages[-1],
-        thumbnail=clean_html(thumbnails[-1]) if thumbnails else "",
+        thumbnail=clean_html(pictures[0]) if pictures else "",
         headline=_for_index(outputs, "headline"),
         pairs=_for_index(outputs, "headline_table"),
         verdicts=_for_index(outputs, "verdicts"),

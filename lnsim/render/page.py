@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lnsim.checkpoint.source import Checkpoint
     from lnsim.checkpoint.weights import WeightMatrix
-    from lnsim.render.plots.style import Moving
+    from lnsim.plots.style import Moving
     from lnsim.study.catalog import Study
 
 __all__ = ["PAGE_MIME", "THUMBNAIL_MIME", "Page"]
@@ -84,8 +84,12 @@ class Page:
         Raises:
             StudyError: when the study has no such experiment, or a parameter has no value anywhere.
         """
+        import matplotlib as mpl
+
+        from lnsim.plots import style
         from lnsim.study.catalog import load_study
 
+        mpl.rcParams.update(style)  # what a cell adds to a figure looks like the rest of it
         loaded = load_study(study)
         found = settings(loaded, number, given)
         stands = loaded.experiments[number]

@@ -88,9 +88,21 @@ class Comparison:
         """
         import matplotlib.pyplot as plt
 
-        from lnsim.render.plots.pair_layers import r_beside_null
+        from lnsim import plots
+        from lnsim.render.words import header_text
 
-        figure = r_beside_null(self.by_layer(), printable(" × ".join(f"{name:.60}" for name in self.names)))
+        rows = self.by_layer()
+        rows = rows[rows["layer"] >= 0] if (rows["layer"] >= 0).any() else rows
+        outside = (rows["r"] > rows["null_high"]) | (rows["r"] < rows["null_low"])
+        titles = {
+            role: f"{header_text(role)}: {some.sum()} of {len(some)} outside"
+            for role, some in outside.groupby(rows["role"], sort=False)
+        }
+        names = printable(" × ".join(f"{name:.60}" for name in self.names))
+        figure = plots.facets(
+            plots.curves, rows, "role", x="layer", y="r", hue="role", lines=False, band=("null_low", "null_high"),
+            title=f"Pearson r, {names}", titles=titles,
+        )  # fmt: skip
         plt.close(figure)  # else JupyterLab would show it a second time
         return figure
 
