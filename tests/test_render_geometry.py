@@ -128,21 +128,6 @@ def test_placed_panels_keep_their_places_when_they_are_saved(models: dict[str, l
     assert [ax.get_position().bounds for ax in figure.axes] == before
 
 
-def test_points_lie_where_distance_and_ratio_say() -> None:
-    frame = pd.DataFrame({"kind": ["k_proj", "v_proj"], "norm_ratio": [0.5, 1.0], "rel_l2": [1.1, 1.4]})
-    ax = plots.difference_against_ratio(frame)
-    points = [line for line in ax.get_lines() if line.get_marker() in ("o", "s")]
-    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in points] == [(0.5, 1.1), (1.0, 1.4)]
-    assert plots.projection_thumbnail(frame).figure.get_size_inches().tolist() == [2.5, 1.6]
-
-
-def test_scores_have_a_mark_a_pair() -> None:
-    frame = pd.DataFrame({"kind": ["k_proj"] * 3, "group": ["x", "x", "y"], "z": [-1.0, 4.0, 0.5]})
-    ax = plots.scores_by_group(frame).axes[0]
-    assert sorted(float(x) for line in ax.get_lines() for x in line.get_xdata()) == [-1.0, 0.5, 4.0]
-    assert ax.get_xlim()[1] > 4
-
-
 @pytest.mark.parametrize("study", list_studies())
 def test_every_models_name_can_be_read_in_its_colour(study: str) -> None:
     for colour in load_study(study).colours.values():
