@@ -13,13 +13,12 @@ import numpy as np
 import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
+from lnsim.measure.cells import adjusted
+from lnsim.measure.cells import tests as measured
 from lnsim.measure.layer_nulls import layer_nulls, pattern_nulls
-from lnsim.measure.listed_pairs import ListedPair
 from lnsim.measure.metrics import pairwise
-from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import channel_orders
-from lnsim.measure.verdict_table import verdicts
-from lnsim.measure.verdict_tests import norm_tests
+from lnsim.measure.verdict_table import verdicts, with_partners
 
 __all__ = ["alignment_pvalues", "sampled_pairs", "verdict_keys"]
 
@@ -79,13 +78,8 @@ def verdict_keys(
         n_permutations: of the channels.
         seed: of the permutations.
     """
-    listed = [ListedPair(a, b, role, role, role) for a, b in zip(pairs["a"], pairs["b"], strict=True) for role in roles]
-    tests = norm_tests(models, listed, {key: key for key in models}, n_permutations, seed)
-    found = {}
-    for pair, rows in tests.groupby(["a", "b"], sort=False):
-        done = rows["obstacle"] == ""
-        alone = rows.copy()
-        for name, adjusted in (("pvalue", "p_holm"), ("p_ranks", "p_ranks_holm")):
-            alone.loc[done, adjusted] = holm(rows.loc[done, name].tolist()) if done.any() else np.nan
-        found[pair] = verdicts(alone, n_permutations)["verdict"].iloc[0]
-    return pd.Series([found[pair] for pair in zip(pairs["a"], pairs["b"], strict=True)], index=pairs.index)
+    both = list(zip(pairs["a"], pairs["b"], strict=True))
+    tests = with_partners(models, measured(models, both, roles, n_permutations, seed))
+    groups = tests.assign(norms=tests["role"]).groupby(["a", "b"], sort=False)
+    found = {pair: verdicts(adjusted(rows.copy()), n_permutations)["verdict"].iloc[0] for pair, rows in groups}
+    return pd.Series([found[pair] for pair in both], index=pairs.index)
