@@ -1,18 +1,16 @@
-"""This module tabulates what was read: sizes and origins, statistics by layer, and a check of the bits."""
+"""This module tabulates what was read: sizes and origins, and statistics by layer."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.rows import row_statistics
 
-__all__ = ["check_hashes", "labelled", "models_read", "sampled", "statistics_by_layer", "with_role"]
+__all__ = ["labelled", "models_read", "statistics_by_layer"]
 
 
 def labelled(models: Mapping[str, NormVectors], labels: Mapping[str, str]) -> dict[str, NormVectors]:
@@ -51,44 +49,6 @@ def statistics_by_layer(models: Mapping[str, NormVectors]) -> pd.DataFrame:
             values["mean_over_rms"] = found.share
             frames.append(pd.DataFrame({"model": label, "role": role, "layer": one.layers, **values}))
     return pd.concat(frames, ignore_index=True)
-
-
-def with_role(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of norms that have a role; what was read as ``other/...`` is left out."""
-    return frame[~frame["role"].str.startswith("other/")]
-
-
-def sampled(frame: pd.DataFrame, n_layers: int = 5) -> pd.DataFrame:
-    """Some layers of each role, spread evenly from the first to the last; the order of the roles stays.
-
-    Args:
-        frame: as ``statistics_by_layer`` gives it, of one model.
-        n_layers: how many of each role.
-    """
-    parts = []
-    for _, one in frame.groupby("role", sort=False):
-        places = np.unique(np.linspace(0, len(one) - 1, n_layers).round().astype(int))
-        parts.append(one.iloc[places])
-    return pd.concat(parts)
-
-
-def check_hashes(models: Mapping[str, NormVectors]) -> pd.DataFrame:
-    """Hash the bytes of every vector again and compare with the hash recorded when they were read.
-
-    Returns:
-        One row a model: ``checked`` tensors, ``equal`` ones among them, and ``first_difference`` by name, or nothing.
-    """
-    rows: dict[str, dict[str, Any]] = {}
-    for label, vectors in models.items():
-        stored = vectors.stored
-        wrong = [
-            name
-            for name, array in stored.items()
-            if hashlib.sha256(array.tobytes()).hexdigest() != vectors.tensors[name].sha256
-        ]
-        first = wrong[0] if wrong else "none"
-        rows[label] = {"checked": len(stored), "equal": len(stored) - len(wrong), "first_difference": first}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
 
 
 def _row(vectors: NormVectors) -> dict[str, Any]:

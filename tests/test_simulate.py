@@ -1,15 +1,17 @@
-"""Tests of synthetic models drawn from templates: what was measured on a real stack comes back in what is drawn."""
+"""Synthetic models drawn from templates: what was measured on a real stack comes back in what is drawn,
+and the permutation tests keep their word between strangers drawn so.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_vectors import LABELS, made
+from scipy import stats
 
 import lnsim
 from lnsim.errors import ComparisonError
-from lnsim.measure.drawn_models import Template, fitted, templates
 from lnsim.measure.metrics import pairwise
+from lnsim.measure.simulate import Template, fitted
 
 
 def real() -> np.ndarray:
@@ -38,16 +40,6 @@ def test_a_channel_that_is_extreme_in_one_layer_is_apt_to_be_in_the_others() -> 
     assert far[1][far[0]].mean() > 10 * far[1].mean()
 
 
-def test_templates_are_measured_on_every_stack_that_is_deep_enough() -> None:
-    rows = np.random.default_rng(0).normal(1.0, 0.1, size=(9, 50))
-    models = {"a": made(rows), "b": made(rows[:4]), "c": made(rows, role="final")}
-    (found,) = templates(models, ["pre_mlp"], LABELS, 5)
-    assert (found.name, found.role, len(found.level)) == ("A", "pre_mlp", 5)
-    assert found.level == pytest.approx(np.median(rows[[0, 2, 4, 6, 8]], axis=1))
-    with pytest.raises(ComparisonError, match="Measuring templates: no model has 5 layers of post_mlp"):
-        templates(models, ["post_mlp"], LABELS, 5)
-
-
 def test_layers_that_are_nearly_alike_still_give_a_distribution() -> None:
     row = np.random.default_rng(0).normal(size=200)
     template = fitted("A", "pre_mlp", np.stack([row, row, -row, row * 2]))
@@ -62,3 +54,17 @@ def test_a_layer_without_spread_is_refused() -> None:
         fitted("A", "pre_mlp", rows)
     with pytest.raises(ComparisonError, match="Describing the stack of A: expected a spread above 0 for each of 2"):
         Template("A", "pre_mlp", np.ones(2), np.array([1.0, 0.0]), np.eye(2), 3.0)
+
+
+@pytest.mark.parametrize("how", [{}, {"correlation": "spearman"}, {"statistic": "max"}], ids=["mean", "ranks", "max"])
+def test_the_p_values_of_strangers_are_uniform(how: dict[str, str]) -> None:
+    """Beyond 1 in 1,000 by Kolmogorov and Smirnov, and by the upper point of the binomial; the seeds are fixed."""
+    template, pvalues = fitted("A", "post_attention", real()), []
+    for place in range(400):
+        generator = np.random.default_rng([0, place])
+        a, b = template.draw(128, generator), template.draw(128, generator)
+        pvalues.append(lnsim.permutation_test(a, b, 99, place, **how).pvalue)
+    steps = np.random.default_rng(1).uniform(size=len(pvalues)) / 100
+    assert stats.kstest(pvalues - steps, "uniform").pvalue > 0.001
+    for level in (0.05, 0.01):
+        assert (np.array(pvalues) <= level).sum() <= stats.binom.ppf(0.999, len(pvalues), level)

@@ -9,20 +9,17 @@ two models are drawn independently: whatever a test finds between them is chance
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import stats
 
-from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats
 
-__all__ = ["Template", "described", "fitted", "templates", "whole"]
+__all__ = ["Template", "fitted"]
 
 _DEGREES = (2.1, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0)
 """Degrees of freedom that are tried; the fewer, the heavier the tails."""
@@ -97,49 +94,6 @@ def fitted(name: str, role: str, rows: npt.ArrayLike) -> Template:
     standard = ((wide - level[:, None]) / half[:, None]).ravel()
     degrees = max(_DEGREES, key=lambda nu: _likelihood(standard, nu))
     return Template(name, role, level, half / _half_width(degrees), _correlation(wide), degrees)
-
-
-def templates(
-    models: Mapping[str, NormVectors], roles: Sequence[str], labels: Mapping[str, str], n_layers: int
-) -> tuple[Template, ...]:
-    """A template of each model and role with at least `n_layers` layers: the first layer and others, evenly spaced.
-
-    Raises:
-        ComparisonError: when no stack has so many layers.
-    """
-    found = []
-    for key, vectors in models.items():
-        for role in roles:
-            if role in vectors.roles and len(vectors[role].layers) >= n_layers:
-                chosen = np.linspace(0, len(vectors[role].layers) - 1, n_layers).round().astype(int)
-                found.append(fitted(labels[key], role, vectors[role].scale[chosen]))
-    if not found:
-        raise ComparisonError(f"Measuring templates: no model has {n_layers} layers of {' or '.join(roles)}.")
-    return tuple(found)
-
-
-def whole(vectors: NormVectors, role: str, label: str) -> Template:
-    """A template of all layers of one model's role; RoleError when the model has none."""
-    return fitted(label, role, vectors[role].scale)
-
-
-def described(found: Sequence[Template]) -> pd.DataFrame:
-    """What was measured, one row a template.
-
-    Returns:
-        Columns ``model``, ``role``, ``layers``, ``degrees`` (of freedom: the fewer, the heavier the tails),
-        ``alike_least`` and ``alike_most`` (smallest and largest correlation of two layers), and ``level_least`` and
-        ``level_most``, the layers' levels in units of their spreads.
-    """
-    rows = []
-    for one in found:
-        pairs = one.correlation[np.triu_indices(len(one.level), 1)]
-        ratio = one.level / one.spread
-        ends = {"alike_least": pairs.min(), "alike_most": pairs.max()}
-        levels = {"level_least": ratio.min(), "level_most": ratio.max()}
-        name = {"model": one.name, "role": one.role, "layers": len(one.level), "degrees": one.degrees}
-        rows.append({**name, **ends, **levels})
-    return pd.DataFrame(rows)
 
 
 def _half_width(degrees: float) -> float:
