@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.cli_text import aligned
 from lnsim.measure.pair_summary import PairSummary
 from lnsim.measure.role_summary import RoleSummary
 from lnsim.render.summary_words import LLAMA_SPELLING, ROWS, pair_sentence, reading, remarks, shown
+from lnsim.tables import aligned
 from lnsim.text import printable
 
 __all__ = ["compare_record", "compare_text"]
