@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.measure.benchmark.truth import pair_truth
-from lnsim.study.descent import ancestors, relation_by_descent
-from lnsim.study.relations import Relation
+from lnsim.study.catalog import Model, Relation, Study
 
-__all__ = ["DERIVATIONS", "DESIGNS", "Made", "MadeLineage", "made_models", "made_truth"]
+__all__ = ["DERIVATIONS", "DESIGNS", "MadeLineage", "made_models", "made_truth"]
 
 ROLES = ("pre_attention", "pre_mlp")
 
@@ -33,24 +32,20 @@ DERIVATIONS = {key: ("" if not parents else f"made {key}") for key, parents in _
 DESIGNS = {key: "B" if key == "odd" else "A" for key in _PARENTS}
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A model with its descent."""
-
-    key: str
-    parents: tuple[str, ...]
-    derivation: str
-
-
 class MadeLineage:
     """What a study would say of the made models."""
 
     def __init__(self) -> None:
-        self.models = {key: Made(key, parents, DERIVATIONS[key]) for key, parents in _PARENTS.items()}
-        self._above = ancestors(list(self.models.values()))
+        made = [
+            Model(key=key, label=key, colour="#000000", family="made", kind="dense", parents=parents,
+                  derivation=DERIVATIONS[key])
+            for key, parents in _PARENTS.items()
+        ]  # fmt: skip
+        self.models = {model.key: model for model in made}
+        self._study = Study("Made", "Made models.", ("stored",), tuple(made))
 
     def relation(self, a: str, b: str) -> Relation:
-        return relation_by_descent(self.models, self._above, a, b)
+        return self._study.relation(a, b)
 
 
 def made_truth() -> pd.DataFrame:

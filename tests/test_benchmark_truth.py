@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lnsim.errors import ComparisonError, StudyError
+from lnsim.errors import ComparisonError
 from lnsim.measure.benchmark.truth import REMOTE, SIBLINGS, STRANGERS, lineages, pair_truth
 from lnsim.study.catalog import load_study
-from lnsim.study.descent import ancestors
-from tests.made_zoo import DERIVATIONS, DESIGNS, Made, MadeLineage, made_truth
+from tests.made_zoo import DERIVATIONS, DESIGNS, MadeLineage, made_truth
 
 TRUTH = made_truth().set_index(["a", "b"])
 
@@ -48,13 +47,6 @@ def test_a_list_without_derived_pairs_or_with_a_wrong_blind_kind_is_refused() ->
         pair_truth(study, DERIVATIONS, DESIGNS, ["made up"])
     with pytest.raises(ComparisonError, match="expected both derived and independent ones"):
         pair_truth(study, strangers, DESIGNS, [])
-
-
-def test_a_descent_that_does_not_hold_together_is_refused() -> None:
-    with pytest.raises(StudyError, match=r"models\.b\.parents.*listed before it, found 'c'"):
-        ancestors([Made("a", (), ""), Made("b", ("c",), "made")])
-    with pytest.raises(StudyError, match=r"models\.b'.*together or neither"):
-        ancestors([Made("a", (), ""), Made("b", ("a",), "")])
 
 
 def test_the_zoos_relations_follow_from_its_parents() -> None:

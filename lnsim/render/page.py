@@ -106,7 +106,8 @@ class Page:
         from lnsim.plots import style
         from lnsim.study.catalog import load_study
 
-        mpl.rcParams.update(style)  # what a cell adds to a figure looks like the rest of it
+        # What a cell adds to a figure looks like the rest of it; a figure of the reader's own keeps its layout.
+        mpl.rcParams.update({name: value for name, value in style.items() if not name.startswith("figure.")})
         loaded = load_study(study)
         if out:
             return cls(number, loaded, source, SimpleNamespace(**given), out=working_root() / out, command=command)

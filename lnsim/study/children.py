@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from lnsim.errors import StudyError
-from lnsim.study.values import Study
+from lnsim.study.catalog import Study
 
 __all__ = ["fine_tuned"]
 

@@ -17,7 +17,7 @@ SIBLINGS, REMOTE, STRANGERS = "siblings", "siblings, one of a blind kind", "stra
 
 
 class Known(Protocol):
-    """What is known of two models; ``lnsim.study.relations.Relation`` is one."""
+    """What is known of two models; ``lnsim.study.catalog.Relation`` is one."""
 
     @property
     def a(self) -> str:
