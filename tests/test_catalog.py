@@ -287,7 +287,6 @@ def test_kinds_fall_into_derived_related_and_independent() -> None:
     ]
     assert [kind for kind, relation in held.items() if not relation.related] == [
         "disputed",
-        "in_question",
         "independent",
     ]
     assert [kind for kind, relation in held.items() if relation.independent] == ["independent"]

@@ -31,9 +31,9 @@ def test_cell_ids_are_fixed_and_unique(path: Path) -> None:
 
 
 @each_notebook
-def test_every_notebook_gives_an_answer_a_thumbnail_its_limits_and_its_provenance(path: Path) -> None:
+def test_every_notebook_gives_an_answer_its_limits_and_its_provenance(path: Path) -> None:
     code = "\n".join(sources(path, "code"))
-    for call in ("page.answer(", "page.thumbnail(", "page.shows(", "page.provenance("):
+    for call in ("page.answer(", "page.shows(", "page.provenance("):
         assert code.count(call) == 1, call
 
 

@@ -32,7 +32,11 @@ TEMPLATES = Path(__file__).parent / "templates"
 REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
 
 _NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
+_PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
+"""The first figure of a report, which its entry in the index shows smaller."""
 _PAGE = "application/vnd.lnsim.page+json"
+OF_TWO = "compare"
+"""What stands in place of a number on the page of any two models, which has no index and no neighbours."""
 _THUMBNAIL = "application/vnd.lnsim.thumbnail+json"
 
 
@@ -84,11 +88,11 @@ def read_report(path: Path) -> Report:
     pages = [output.data[_PAGE] for output in outputs if _PAGE in output.data]
     if not pages:
         raise NotebookError(f"Reading the executed notebook {path.name}: it gives no answer; call page.answer(...).")
-    thumbnails = [output.data[_THUMBNAIL]["html"] for output in outputs if _THUMBNAIL in output.data]
+    pictures = [found for output in outputs for found in _PICTURE.findall(output.data.get("text/html", ""))]
     return Report(
         title=_take_title(notebook, path.name),
         page=pages[-1],
-        thumbnail=clean_html(thumbnails[-1]) if thumbnails else "",
+        thumbnail=clean_html(pictures[0]) if pictures else "",
         headline=_for_index(outputs, "headline"),
         pairs=_for_index(outputs, "headline_table"),
         verdicts=_for_index(outputs, "verdicts"),
@@ -111,7 +115,8 @@ def write_report(report: Report, path: Path, before: Turn | None = None, after: 
     contents = _mark_sections(report.notebook)
     resources = {"lnsim": _context(report, contents, before, after)}
     body, _ = _exporter().from_notebook_node(report.notebook, resources=resources)
-    body = linked_from(body, str(report.page["study"]))
+    if report.page["number"] != OF_TWO:
+        body = linked_from(body, str(report.page["study"]))
     return write_whole(path, printable(body, keep="\n\t").encode("utf-8"))
 
 
@@ -139,13 +144,15 @@ def _context(
     rows = [(label, [page[label.lower()]]) for label in ("Finding", "Compared", "Control", "Trust")]
     rows += [("Missing", page["absent"])] if page.get("absent") else []
     links = [(f"Previous: {before.number}", before.file)] if before else []
-    links += [("Index", "../index.html")]
+    alone = page["number"] == OF_TWO
+    links += [] if alone else [("Index", "../index.html")]
     links += [(f"Next: {after.number}", after.file)] if after else []
     return {
         "title": report.title, "study": page["study"], "number": page["number"], "compared": page["compared"],
         "badge": markup.badge(page["source"]), "says": markup.says(rows, "Finding"),
         "banner": REPLICA_BANNER if page["source"] == "replica" else "",
-        "contents": contents, "links": links, "turn": [_turn("Previous", before), _index_turn(), _turn("Next", after)],
+        "contents": contents, "links": links, "alone": alone,
+        "turn": [] if alone else [_turn("Previous", before), _index_turn(), _turn("Next", after)],
         "css": asset("report.css"), "script": asset("theme.js") + asset("tables.js"),
         "page_mime": _PAGE, "thumbnail_mime": _THUMBNAIL,
     }  # fmt: skip

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from lnsim.render.plots.style import Moving
+    from lnsim.plots.style import Moving
 
 __all__ = ["REPORTS_MARK", "claim_folder", "figure_bytes", "save_animation", "save_figure", "save_table", "write_whole"]
 
 REPORTS_MARK = ".lnsim-reports"
 """File that says of a folder that it is one of reports."""
 
-_NAME = re.compile(r"\d\d_[a-z0-9_]+")
+_NAME = re.compile(r"(\d\d|compare)_[a-z0-9_]+")
 _TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
 _DPI = 200
 _GIF_DPI = 90
@@ -66,7 +66,7 @@ def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
     """A figure as ``svg`` or ``png`` bytes, without date; `description` says what it was made from."""
     import matplotlib as mpl
 
-    from lnsim.render.plots.style import style
+    from lnsim.plots.style import style
 
     metadata: dict[str, str | None] = {"Description": printable(description)} if description else {}
     _make_plain(figure)
@@ -110,7 +110,7 @@ def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: i
     import matplotlib as mpl
     from matplotlib.animation import PillowWriter
 
-    from lnsim.render.plots.style import style
+    from lnsim.plots.style import style
 
     _check(name)
     writer = PillowWriter(fps=frames_per_second)

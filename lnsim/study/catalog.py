@@ -62,9 +62,8 @@ def _study(name: str, top: Fields) -> Study:
         raise StudyError("key 'models': expected at least one model, written [[models]], found none.")
     relations = tuple(_relation(fields) for fields in top.tables("relations"))
     experiments, not_run = top.mapping("experiments"), top.mapping("not_run")
-    command = top.optional_text("command") or ""
     top.close()
-    return Study(name, title, about, sources, models, relations, experiments, _not_run(not_run), command)
+    return Study(name, title, about, sources, models, relations, experiments, _not_run(not_run))
 
 
 def _sources(top: Fields) -> tuple[str, ...]:

@@ -21,15 +21,13 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "common_ancestor": "both have layers that come from one checkpoint",
         "related": "a relation is documented or plain, its course is not",
         "disputed": "a relation is claimed and denied; the pair is no control",
-        "in_question": "the pair that is asked about, or one of which nothing is on record; it is no control",
         "independent": "no relation is known: presumed strangers",
     }
 )
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
-_NO_CONTROL = ("disputed", "in_question")
 _DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
-RELATED_KINDS = tuple(kind for kind in KINDS if kind not in (*_NO_CONTROL, "independent"))
+RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))
 """Kinds whose two models share an origin."""
 
 

@@ -81,7 +81,6 @@ class Study:
         relations: every relation on record; a pair that has none is presumed independent.
         experiments: parameters by notebook number.
         not_run: by notebook number, why this study does not run it; a phrase without a full stop.
-        command: what makes its reports again, where that is not ``run_all.py``; may be empty.
     """
 
     name: str
@@ -92,7 +91,6 @@ class Study:
     relations: tuple[Relation, ...]
     experiments: Mapping[str, Experiment]
     not_run: Mapping[str, str]
-    command: str = ""
     _ancestors: Mapping[str, frozenset[str]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

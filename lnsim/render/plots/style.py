@@ -7,7 +7,6 @@ a colour or its lightness.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,6 +18,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
+from lnsim.plots.style import Moving
 from lnsim.render.words import header_text
 
 __all__ = [
@@ -96,21 +96,6 @@ _LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.
 
 Parameters = ParamSpec("Parameters")
 Drawn = TypeVar("Drawn")
-
-
-@dataclass(frozen=True, slots=True)
-class Moving:
-    """A figure that changes: drawn frame by frame by whoever saves it.
-
-    Args:
-        figure: what is saved.
-        draw: draws the frame of a number, from 0.
-        n_frames: how many there are.
-    """
-
-    figure: Figure
-    draw: Callable[[int], None]
-    n_frames: int
 
 
 def styled(function: Callable[Parameters, Drawn]) -> Callable[Parameters, Drawn]:

@@ -1,34 +1,32 @@
-"""Tests of what is measured for the verdicts, and of the verdicts on made pairs."""
+"""Tests of the verdicts on made pairs, and of what they rest on."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from made_stacks import noisy, stack
-from made_vectors import LABELS, drawn, made
+from made_vectors import drawn, made
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure.listed_pairs import ListedPair
+from lnsim.measure import cells
 from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import permutation_test
-from lnsim.measure.verdict_table import verdicts, with_controls
-from lnsim.measure.verdict_tests import norm_tests
-from lnsim.study.relations import Relation
+from lnsim.measure.verdict_table import verdicts, with_partners
 
 ROWS = stack(12)
 SIZES = {"small": drawn(1, size=64), "other": drawn(2, size=65)}
 
 
-def pair(a: str = "a", b: str = "b", norms: str = "MLP") -> ListedPair:
-    return ListedPair(a, b, "pre_mlp", "pre_mlp", norms)
-
-
-def measured(models: dict[str, NormVectors], *pairs: ListedPair, n: int = 199) -> pd.DataFrame:
-    return norm_tests(models, pairs or (pair(),), LABELS | {"small": "S", "other": "O"}, n, 0)
+def measured(
+    models: dict[str, NormVectors], *pairs: tuple[str, str], n: int = 199, roles: Sequence[cells.Role] = ("pre_mlp",)
+) -> pd.DataFrame:
+    tests = cells.tests(models, pairs or [("a", "b")], roles, n, 0)
+    return with_partners(models, tests).assign(norms=tests["role"])
 
 
 def sentence(b: np.ndarray, a: np.ndarray = ROWS, n: int = 199) -> str:
@@ -47,7 +45,7 @@ def test_the_numbers_are_those_of_the_permutation_test() -> None:
 
 def test_p_is_adjusted_over_every_test_whatever_is_known_of_the_pair() -> None:
     models = {key: drawn(seed) for seed, key in enumerate("abcd")}
-    found = measured(models, pair("a", "b"), pair("a", "c"), pair("b", "d"), pair("c", "d"))
+    found = measured(models, ("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"))
     assert found["p_holm"].tolist() == holm(found["pvalue"].tolist())
     assert found["p_ranks_holm"].tolist() == holm(found["p_ranks"].tolist())
 
@@ -105,10 +103,10 @@ def test_equal_values_in_another_dtype_are_not_identical() -> None:
 
 def test_what_cannot_be_compared_says_why() -> None:
     models = SIZES | {"c": drawn(3, role="pre_attention"), "d": drawn(4, range(20, 22))}
-    found = measured(models, pair("small", "other"), pair("small", "c"), pair("small", "d"))
+    found = measured(models, ("small", "other"), ("small", "c"), ("small", "d"))
     assert found["obstacle"].tolist() == [
         "their hidden sizes are 64 and 65, and no channel of one is a channel of the other",
-        "C has no norm of the role pre_mlp",
+        "c has no norm of the role pre_mlp",
         "no layer number in common",
     ]
     judged = verdicts(found, 199)
@@ -117,40 +115,27 @@ def test_what_cannot_be_compared_says_why() -> None:
 
 
 def test_a_pair_that_can_be_compared_in_one_norm_is_judged_by_it() -> None:
-    found = measured({"a": made(ROWS), "b": made(noisy(ROWS))}, pair(), ListedPair("a", "b", "final", "final", "final"))
+    found = measured({"a": made(ROWS), "b": made(noisy(ROWS))}, roles=("pre_mlp", "final"))
     row = verdicts(found, 199).iloc[0]
-    assert (row["verdict"], row["tested"], row["tests"], row["obstacle"]) == ("one_by_one", "MLP", 1, "")
+    assert (row["verdict"], row["tested"], row["tests"], row["obstacle"]) == ("one_by_one", "pre_mlp", 1, "")
 
 
-def test_pairs_without_vectors_are_left_out_and_none_at_all_is_an_error() -> None:
-    with pytest.raises(ComparisonError, match="Testing 1 listed pairs: none has the vectors of both its models"):
-        measured({"a": drawn(1)})
+def test_no_pair_at_all_is_an_error() -> None:
+    with pytest.raises(ComparisonError, match="none was given, or none has the vectors of both its models"):
+        cells.tests({"a": drawn(1)}, [], ["pre_mlp"])
+
+
+def test_norms_of_two_roles_are_judged_by_both() -> None:
+    found = measured({"a": made(ROWS), "b": made(noisy(ROWS), role="final")}, roles=(("pre_mlp", "final"),))
+    assert verdicts(found, 199)["verdict"].tolist() == ["one_by_one"]
 
 
 def test_the_strongest_norm_stands_for_the_pair_and_partners_are_summed() -> None:
     models = {"a": made(ROWS), "b": made(noisy(ROWS))}
     other = {key: replace(one, roles={**one.roles, "post_mlp": drawn(seed, range(4), 256)["pre_mlp"]})
              for seed, (key, one) in enumerate(models.items())}  # fmt: skip
-    found = measured(other, ListedPair("a", "b", "post_mlp", "post_mlp", "weak"), pair())
+    found = measured(other, roles=("post_mlp", "pre_mlp"))
     row = verdicts(found, 199).iloc[0]
-    assert (row["strongest"], row["tests"], row["signals"]) == ("MLP", 2, 1)
+    assert (row["strongest"], row["tests"], row["signals"]) == ("pre_mlp", 2, 1)
     assert (row["layers_least"], row["layers_most"]) == (4, 12)
     assert (row["same"], row["elsewhere"], row["without"]) == (12, 0, 4)
-
-
-def test_controls_leave_their_own_pair_out_and_relations_change_no_verdict() -> None:
-    models = {"a": made(ROWS), "b": made(noisy(ROWS)), "c": made(stack(12, 1)), "d": made(stack(12, 2))}
-    judged = verdicts(measured(models, pair("a", "b"), pair("a", "c"), pair("c", "d")), 199)
-
-    def as_it_is(a: str, b: str) -> Relation:
-        return Relation(a, b, "fine_tune" if {a, b} == {"a", "b"} else "independent", "Made so.")
-
-    def wrong(a: str, b: str) -> Relation:
-        return Relation(a, b, "independent" if {a, b} == {"a", "b"} else "fine_tune", "Made otherwise.")
-
-    right, turned = with_controls(judged, as_it_is), with_controls(judged, wrong)
-    assert right["verdict"].tolist() == turned["verdict"].tolist() == ["one_by_one", "none", "none"]
-    assert right["related"].tolist() == right["related_found"].tolist() == [0, 1, 1]
-    assert right["strangers"].tolist() == right["strangers_quiet"].tolist() == [2, 1, 1]
-    assert turned["related_found"].tolist() == [0, 0, 0]
-    assert turned["strangers_quiet"].tolist() == [0, 0, 0]

@@ -1,0 +1,15 @@
+"""This package draws kinds of picture, never one picture of one page: labelled data in, an Axes or panels of them out.
+
+Nothing here saves or shows; a page does. Each function takes ``ax=None``, and ``facets`` repeats it by a column.
+"""
+
+from lnsim.plots.curves import curves, scatter
+from lnsim.plots.maps import halves, maps
+from lnsim.plots.panels import broken, facets, key, name_ends, panels, whole_numbers
+from lnsim.plots.strips import heaps, strips
+from lnsim.plots.style import GROUP_COLOURS, INK, LABEL, NULL, QUIET, Moving, palette, style, styled
+
+__all__ = [
+    "GROUP_COLOURS", "INK", "LABEL", "NULL", "QUIET", "Moving", "broken", "curves", "facets", "halves", "heaps", "key",
+    "maps", "name_ends", "palette", "panels", "scatter", "strips", "style", "styled", "whole_numbers",
+]  # fmt: skip

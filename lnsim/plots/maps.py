@@ -1,0 +1,151 @@
+"""This module draws maps: every layer against every layer, every model against every model, limits printed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from lnsim.errors import NotebookError
+from lnsim.plots.panels import broken, new_axes, panels
+from lnsim.plots.style import DIVERGING, INK, LABEL, SEQUENTIAL, styled
+from lnsim.render.words import header_text, rounded
+
+__all__ = ["halves", "maps"]
+
+_MOST_NUMBERS = 12
+"""Maps with at most this many rows and columns have their numbers written in."""
+
+
+@styled
+def maps(
+    frames: Mapping[str, pd.DataFrame],
+    measure: str = "r",
+    *,
+    columns: int = 3,
+    colours: Mapping[str, str] | None = None,
+    numbers: bool = False,
+    limit: float = 1.0,
+) -> Figure:
+    """One map a panel, all on one scale, whose ends are printed.
+
+    Args:
+        frames: by title; index and columns are layers, their names say of what.
+        measure: ``r`` for a scale from minus to plus `limit`, anything else for one from the least value to the limit.
+        columns: maps in a row.
+        colours: of the titles.
+        numbers: True to write the numbers in, where a map has no more than 12 rows and columns.
+        limit: the upper end.
+
+    Raises:
+        NotebookError: when a value lies outside the scale, which a map would hide.
+    """
+    every = np.concatenate([frame.to_numpy(dtype=float).ravel() for frame in frames.values()])
+    low = -limit if measure == "r" else float(np.floor(np.nanmin(every) * 20) / 20)
+    _inside(every, low, limit, measure)
+    rows = max(len(frame) for frame in frames.values())
+    figure, axes = panels(
+        len(frames), columns, height=2.4 if rows > _MOST_NUMBERS or not numbers else 0.28 * rows + 1.2
+    )
+    for ax, (title, frame) in zip(axes, frames.items(), strict=True):
+        _map(ax, frame, measure, (low, limit), numbers and max(frame.shape) <= _MOST_NUMBERS)
+        ax.set_title(broken(header_text(title), 18), fontsize=11, color=(colours or {}).get(title, INK), pad=5)
+    bar = figure.colorbar(axes[-1].collections[0], ax=axes, orientation="horizontal", shrink=0.5, aspect=32, pad=0.02)
+    ticks = [low, 0.0, limit] if measure == "r" else [low, limit]
+    bar.set_ticks(ticks, labels=[rounded(tick, ".2g") for tick in ticks])
+    bar.set_label("Pearson r" if measure == "r" else header_text(measure), color=LABEL, fontsize=11)
+    bar.outline.set_visible(False)
+    return figure
+
+
+@styled
+def halves(
+    below: pd.DataFrame, above: pd.DataFrame, framed: Collection[tuple[str, str]] = (), ax: Axes | None = None
+) -> Axes:
+    """Every model against every other on one map: cosine below the diagonal, r above it.
+
+    Args:
+        below: cosines; index and columns are labels, the same in both frames; NaN where two cannot be compared.
+        above: the same of r; its scale runs from -1 to 1.
+        framed: pairs of labels that are framed.
+        ax: where to draw; a new Axes where None.
+
+    Raises:
+        NotebookError: when the labels differ, or a value lies outside a scale.
+    """
+    labels = [str(label) for label in below.index]
+    n = len(labels)
+    if list(above.index) != list(below.index):
+        raise NotebookError(f"Drawing a map of models: below has {labels}, above has {list(above.index)}.")
+    ax = new_axes(ax, 0.36 * n + 1.5)
+    lower, upper = np.tri(n, k=-1, dtype=bool), np.tri(n, k=-1, dtype=bool).T
+    low = float(np.floor(20 * np.nanmin(np.where(lower, below, np.nan))) / 20)
+    for frame, where, measure, ends in ((below, lower, "cosine", (low, 1.0)), (above, upper, "r", (-1.0, 1.0))):
+        _inside(frame.to_numpy()[where], *ends, measure)
+        _map(ax, frame, measure, ends, True, where)
+        bar = ax.figure.colorbar(ax.collections[-1], ax=ax, shrink=0.7, aspect=22, pad=0.03)
+        ticks = [end for end in (ends[0], 0.0, ends[1]) if ends[0] <= end]
+        bar.set_ticks(ticks, labels=[rounded(tick, ".2g") for tick in ticks])
+        bar.ax.set_title(measure, fontsize=9.5, weight="normal", color=LABEL, loc="center", pad=6)
+        bar.outline.set_visible(False)
+    for row, column in np.argwhere(np.isnan(below.to_numpy(dtype=float)) & ~np.eye(n, dtype=bool)):
+        ax.text(column + 0.5, row + 0.5, "none", ha="center", va="center", fontsize=8.5, color=LABEL)
+    for a, b in framed:
+        for x, y in ((labels.index(a), labels.index(b)), (labels.index(b), labels.index(a))):
+            ax.add_patch(Rectangle((x, y), 1, 1, fill=False, edgecolor=INK, linewidth=1.6))
+    ax.set_xticks(np.arange(n) + 0.5, labels=[str(number + 1) for number in range(n)], rotation=0)
+    ax.set_yticks(np.arange(n) + 0.5, labels=[f"{label}  {number + 1}" for number, label in enumerate(labels)])
+    ax.set_title("Cosine below the diagonal, r above it", fontsize=11.5)
+    return ax
+
+
+def _inside(values: np.ndarray, low: float, high: float, measure: str) -> None:
+    least, most = float(np.nanmin(values)), float(np.nanmax(values))
+    if least < low - 1e-9 or most > high + 1e-9:
+        raise NotebookError(
+            f"Drawing a map of {measure}: {least:.3f} to {most:.3f} leave its limits, {low:g} to {high:g}."
+        )
+
+
+def _map(
+    ax: Axes,
+    frame: pd.DataFrame,
+    measure: str,
+    limits: tuple[float, float],
+    numbers: bool,
+    where: np.ndarray | None = None,
+) -> None:
+    values = frame.to_numpy(dtype=float)
+    annot: Any = np.vectorize(_number)(values) if numbers else False
+    sns.heatmap(
+        values, vmin=limits[0], vmax=limits[1], cmap=DIVERGING if measure == "r" else SEQUENTIAL, cbar=False, ax=ax,
+        mask=np.isnan(values) if where is None else ~where | np.isnan(values), rasterized=True, linewidths=0,
+        annot=annot, fmt="", annot_kws={"fontsize": 8.5 if max(frame.shape) <= 8 else 7},
+    )  # fmt: skip
+    ax.grid(visible=False)
+    for axis, names in ((ax.xaxis, frame.columns), (ax.yaxis, frame.index)):
+        places = _ticks([str(name) for name in names])
+        axis.set_ticks([place + 0.5 for place in places], labels=[str(names[place]) for place in places], rotation=0)
+    ax.tick_params(labelsize=9)
+    if frame.columns.name:
+        ax.set_xlabel(f"layer of {frame.columns.name}", fontsize=9.5)
+        ax.set_ylabel(f"layer of {frame.index.name}", fontsize=9.5)
+
+
+def _ticks(names: Sequence[str]) -> list[int]:
+    """Which of the rows are named: layers at even steps, and every block of another name."""
+    layers = [place for place, name in enumerate(names) if name.isdigit()]
+    blocks = [place for place, name in enumerate(names) if name and not name.isdigit()]
+    step = max(1, -(-len(layers) // 4))
+    return [place for place in layers[::step] if not blocks or place <= layers[-1] - step / 2] + blocks
+
+
+def _number(value: float) -> str:
+    """Two decimals without the leading zero: a cell is small."""
+    return "" if np.isnan(value) else rounded(value, ".2f").replace("0.", ".", 1)

@@ -1,0 +1,126 @@
+"""This module fixes how figures look: colours by meaning, type, sizes.
+
+Figures are drawn once, on white; the pages' style sheet turns them for the dark theme. So no word in a figure may name
+a colour or its lightness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
+from matplotlib.figure import Figure
+
+__all__ = [
+    "DASHES", "DIVERGING", "GROUP_COLOURS", "INDEPENDENT", "INK", "LABEL", "MARKERS", "NULL", "QUIET", "RELATED",
+    "SEQUENTIAL", "WIDTH", "Moving", "palette", "readable", "style", "styled",
+]  # fmt: skip
+
+WIDTH = 6.8
+"""Inches of a figure on a page."""
+
+INK, LABEL, QUIET, NULL = "#16191d", "#4c545c", "#9aa1a8", "#dfe3e6"
+RELATED, INDEPENDENT = "#0b5fa5", "#bf4a00"
+
+GROUP_COLOURS: Mapping[str, str] = {"related": RELATED, "disputed": INK, "independent": INDEPENDENT, "within": LABEL}
+"""By what a pair counts as; a disputed pair is no control, and layers of one model are no pair of models."""
+
+DASHES: Mapping[str, Any] = {"disputed": (0, (4, 1.5)), "independent": (0, (1, 1.2))}
+"""Line style by group where it is not solid, so that colour is not alone."""
+
+MARKERS: Mapping[str, str] = {"related": "o", "disputed": "D", "independent": "v", "attention": "o", "mlp": "s"}
+"""Marker by group, or by the place of a role in its block."""
+
+_ROLE_COLOURS: Mapping[str, str] = {"pre_attention": "#00756b", "pre_mlp": "#8a6400"}
+_OTHER_ROLES = "#93357e"
+_ROLE_WORDS = ("attention", "mlp", "mixer", "norm", "final", "embedding")
+_ROW = ("#332288", "#117733", "#0b5fa5", "#b3445a", "#7a3a8c", "#7d6b00", "#00756b", "#661100")
+
+DIVERGING = LinearSegmentedColormap.from_list(
+    "lnsim_r", ["#8f3700", "#d8783b", "#f3dbc9", "#ffffff", "#cbdff0", "#4a8dc7", "#0a4a82"]
+)
+"""For correlations: always symmetric about 0."""
+
+SEQUENTIAL = LinearSegmentedColormap.from_list("lnsim_cosine", ["#ffffff", "#cbdff0", "#4a8dc7", "#0a4a82"])
+"""For cosines, with the limits printed."""
+
+style: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Helvetica Neue", "Arial", "Liberation Sans", "DejaVu Sans"],
+    "font.size": 12, "text.color": INK,
+    "axes.titlesize": 12.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 8,
+    "axes.titlecolor": INK, "axes.labelcolor": LABEL, "axes.labelsize": 12, "axes.edgecolor": QUIET,
+    "axes.linewidth": 0.9, "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
+    "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "axes.unicode_minus": True,
+    "grid.color": "#e4e7e9", "grid.linewidth": 0.9,
+    "xtick.color": QUIET, "ytick.color": QUIET, "xtick.labelcolor": LABEL, "ytick.labelcolor": LABEL,
+    "xtick.labelsize": 11, "ytick.labelsize": 11, "xtick.major.size": 3.5, "ytick.major.size": 0,
+    "lines.linewidth": 1.9, "lines.markersize": 5.5, "lines.markeredgewidth": 0, "legend.frameon": False,
+    "figure.facecolor": "white", "savefig.facecolor": "white", "figure.constrained_layout.use": True,
+    "svg.hashsalt": "lnsim",
+}  # fmt: skip
+"""rcParams of every figure; they hold while a figure is drawn and change nothing else."""
+
+_CONTRAST = 4.5
+
+Parameters = ParamSpec("Parameters")
+Drawn = TypeVar("Drawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A figure that changes: drawn frame by frame by whoever saves it.
+
+    Args:
+        figure: what is saved.
+        draw: draws the frame of a number, from 0.
+        n_frames: how many there are.
+    """
+
+    figure: Figure
+    draw: Callable[[int], None]
+    n_frames: int
+
+
+def styled(function: Callable[Parameters, Drawn]) -> Callable[Parameters, Drawn]:
+    """Draw with the project's rcParams, and give the reader's own back afterwards."""
+
+    @wraps(function)
+    def inside(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Drawn:
+        with mpl.rc_context(style):
+            return function(*args, **kwargs)
+
+    return inside
+
+
+def palette(names: Iterable[object], colours: Mapping[str, str] | None = None) -> dict[Any, str]:
+    """A colour for each name: the given one, else that of its group or its role, else the next of a fixed row."""
+    row = iter(_ROW * 12)
+    given = {**GROUP_COLOURS, "True": RELATED, "False": INDEPENDENT, **(colours or {})}
+    return {name: given.get(str(name)) or _of_role(str(name)) or next(row) for name in dict.fromkeys(names)}
+
+
+def _of_role(name: str) -> str:
+    """Colour of a role, by its place in the block; towers share it. Empty for a name that is no role's."""
+    role = name.rpartition("/")[2]
+    return _ROLE_COLOURS.get(role) or (_OTHER_ROLES if any(word in role.split("_") for word in _ROLE_WORDS) else "")
+
+
+def readable(colour: str) -> str:
+    """A colour, darkened where needed, in which text has a contrast of at least 4.5 with white."""
+    shade = np.array(to_rgb(colour))
+    while 1.05 / (_luminance(shade) + 0.05) < _CONTRAST:
+        shade = shade * 0.96
+    red, green, blue = shade.tolist()
+    return to_hex((red, green, blue))
+
+
+def _luminance(shade: np.ndarray) -> float:
+    """Relative luminance, as WCAG 2 defines it."""
+    linear = np.where(shade <= 0.04045, shade / 12.92, ((shade + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
