@@ -17,7 +17,7 @@ from lnsim.study.catalog import list_studies, load_study
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-OPAQUE = {"10", "11"}
+OPAQUE = {"10"}
 SECTIONS = ["Question", "Parameters", "Data", "Result", "Control", "What this does and does not show", "Provenance"]
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
