@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from lnsim.study.descent import ancestors
 
 from lnsim.errors import StudyError
 from lnsim.study.catalog import load_study
-from lnsim.study.descent import ancestors
 
 
 @dataclass(frozen=True, slots=True)
