@@ -296,3 +296,12 @@ def test_models_have_a_colour_by_label_and_can_be_grouped_by_kind_or_family() ->
     assert study.kinds("family")["yi6b"] == "Llama"
     with pytest.raises(StudyError, match="expected kind or family, found 'maker'"):
         study.kinds("maker")
+
+
+def test_the_zoos_relations_follow_from_its_parents() -> None:
+    study = load_study("zoo")
+    assert study.has_descent
+    assert study.relation("llama_prose_1_merged", "llama_prose_1").kind == "derived"
+    assert study.relation("llama_prose_1_merged", "llama_prose_1").a == "llama_prose_1"
+    assert study.relation("llama_prose_1_light", "llama_prose_1_folded").kind == "common_ancestor"
+    assert study.relation("llama_prose_1_light", "llama_prose_2").independent
