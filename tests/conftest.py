@@ -38,9 +38,9 @@ def replica() -> None:
 @pytest.fixture
 def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., HubStandIn]]:
     """Start stand-ins for the Hub; the client library is pointed at the newest, with an empty cache and no token."""
-    from huggingface_hub import constants
+    from huggingface_hub import close_session, constants
 
-    from lnsim.checkpoint.hub.client import close_clients
+    from lnsim.checkpoint.hub.session import close_clients
 
     started: list[HubStandIn] = []
 
@@ -55,6 +55,7 @@ def make_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     monkeypatch.delenv("HF_TOKEN", raising=False)
     yield start
     close_clients()
+    close_session()  # the next test may have other proxies or certificates
     for hub in started:
         hub.__exit__()
 

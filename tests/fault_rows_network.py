@@ -53,6 +53,13 @@ BUSY = (
     ),
     Row("429, Retry-After: a date", "once", Recovers(1), _retry_at, (LISTING, BYTES), least_seconds=1.0),
     Row(
+        "429, RateLimit: the window ends in 9000 seconds",
+        "once",
+        OneError(NetworkError, "the server asks to wait 9000 seconds (status 429). Try later."),
+        fault("status", 1, status="429", RateLimit='"api";r=0;t=9000'),
+        (LISTING, BYTES),
+    ),
+    Row(
         "429, Retry-After: 3600",
         "once",
         OneError(NetworkError, "the server asks to wait 3600 seconds (status 429). Try later."),
@@ -98,6 +105,15 @@ WRONG_RANGE = (
         fault("encoded"),
         RANGES,
     ),
+    Row(
+        "200 instead of 206, with a body of a terabyte",
+        "twice",
+        Recovers(2),
+        fault("ignore_range", 2),
+        RANGES,
+        most_bytes=5_000_000,
+    ),
+    Row("200 instead of 206, with a page to log in to the network", "twice", Recovers(2), fault("html", 2), RANGES),
     Row(
         "200 instead of 206, with a body of a terabyte",
         "for ever",
@@ -247,6 +263,7 @@ _NO_ADDRESSES = {
     "an address with an impossible port": "http://127.0.0.1:99999/x",
     "a host whose name is too long": f"http://{'a' * 70}.invalid/x",
     "a host whose name has an empty part": "http://a..invalid/x",
+    "an address with a backslash": "http://127.0.0.1:9\\@huggingface.co/x",
 }
 MISLEADING = tuple(
     Row(

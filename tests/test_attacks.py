@@ -23,7 +23,7 @@ from scripted_server import Answer, ScriptedServer, file_answer, zeros_as_gzip
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.family_table import known_model_types
+from lnsim.checkpoint.families.evidence import known_model_types
 from lnsim.checkpoint.roles import map_roles
 from lnsim.errors import RoleError
 from lnsim.measure.metrics import METRICS, undefined_reasons

@@ -17,7 +17,7 @@ from safetensors_bytes import checkpoint_files
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.hub.client import Settings, close_clients
+from lnsim.checkpoint.hub.session import Settings, close_clients
 
 ROWS = (*NETWORK_ROWS, *REPO_ROWS)
 A_DAY = 2

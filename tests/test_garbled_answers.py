@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from lnsim.checkpoint.hub.client import Client, Settings
+from lnsim.checkpoint.hub.session import Client, Settings
 from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.ranges import ByteRange
 from lnsim.checkpoint.source import Traffic

@@ -305,7 +305,7 @@ def test_the_command_line_prints_names_from_a_repo_as_text(tmp_path: Path, text:
 def test_what_a_server_says_reaches_a_log_as_text_only(
     hub: HubStandIn, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lnsim.checkpoint.hub import Settings
+    from lnsim.checkpoint.hub.session import Settings
 
     monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
     hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))

@@ -17,8 +17,8 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 from virtual_models import norm_bytes, solar_like
 
 import lnsim
-from lnsim.checkpoint.hub import open_hub
-from lnsim.checkpoint.hub.client import Settings
+from lnsim.checkpoint.hub.checkpoint import open_hub
+from lnsim.checkpoint.hub.session import Settings
 from lnsim.errors import FormatError, NetworkError, OfflineError
 
 TENSORS = llama_tensors()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from hub_stand_in import COMMIT, Fault, HubStandIn
 from safetensors_bytes import checkpoint_files
 
 from lnsim.checkpoint.extract import extract, extract_and_keep, load
-from lnsim.checkpoint.hub.wire import Wire
 from lnsim.errors import HubError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -231,31 +230,6 @@ def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn) -> None:
     asked = hub.paths("cdn")
     time.sleep(1.3)
     assert hub.paths("cdn") == asked
-
-
-class Blink(threading.Event):
-    """All is closed between two looks of whoever watches: the wait has just said no."""
-
-    def __init__(self, close: Callable[[], None]) -> None:
-        super().__init__()
-        self.close = close
-
-    def wait(self, timeout: float | None = None) -> bool:
-        found = super().wait(timeout)
-        if not found:
-            self.close()
-        return found
-
-
-def test_the_watchman_goes_home_even_where_all_is_closed_while_he_blinks(hub: HubStandIn) -> None:
-    wire = Wire(connect_timeout=1, read_timeout=1, total_timeout=0.04)
-    wire.closed = Blink(wire.close)
-    with wire.get(hub.endpoint + "/nothing", {}) as answer:
-        assert answer.status == 404
-    deadline = time.monotonic() + MOST_SECONDS
-    while "lnsim-watch" in reading_threads() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert "lnsim-watch" not in reading_threads()
 
 
 def reading_threads() -> list[str]:

@@ -22,7 +22,7 @@ from lnsim.measure.pair_summary import PairSummary, summarise_pair
 from lnsim.measure.permutation import permutation_test
 from lnsim.measure.role_summary import RoleSummary
 from lnsim.measure.verdict_table import verdicts, with_partners
-from lnsim.study.relations import Relation
+from lnsim.study.catalog import Relation
 
 N, SEED = 499, 3
 

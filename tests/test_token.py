@@ -9,8 +9,9 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hub_stand_in import COMMIT, Fault, HubStandIn
@@ -21,7 +22,10 @@ from scripted_server import Answer, ScriptedServer, file_answer
 import lnsim
 from lnsim import LnsimError
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.hub import Settings, transport
+from lnsim.checkpoint.hub import transport
+from lnsim.checkpoint.hub.session import Client, Settings
+from lnsim.checkpoint.hub.transport import Transport
+from lnsim.checkpoint.source import Traffic
 
 TOKEN = "hf_good"  # what the stand-in accepts for a gated repo
 SECRET = "hf_a5ecretThatNobodyMaySee"
@@ -113,6 +117,73 @@ def test_an_address_that_is_none_ends_in_one_error(monkeypatch: pytest.MonkeyPat
     with hub_that_redirects(monkeypatch, target), pytest.raises(LnsimError, match=r"config\.json") as caught:
         lnsim.extract("a/b")
     assert str(caught.value).isprintable()
+
+
+def test_a_redirect_with_a_backslash_is_refused_and_nobody_is_asked(
+    other: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = f"{other.url}\\@huggingface.co/x/config.json"
+    with (
+        hub_that_redirects(monkeypatch, target),
+        pytest.raises(LnsimError, match="an address of no use: a backslash is in it"),
+    ):
+        lnsim.extract("a/b")
+    assert other.asked == []
+
+
+def test_a_user_and_password_in_an_address_are_never_sent(
+    other: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    for name in ("config.json", "model.safetensors"):
+        target = f"{other.url.replace('://', '://me:secret@')}/x/{name}"
+        with hub_that_redirects(monkeypatch, target, name=name) as hub:
+            assert lnsim.extract("a/b").n_vectors == 7
+        assert {token for _, token in hub.asked} == {None}
+    assert {token for _, token in other.asked} == {None}
+    with hub_that_redirects(monkeypatch, "") as hub:
+        back = f"http://me:secret@127.0.0.1:{hub.port}/landing/config.json"
+        script = hub.script
+        hub.script = lambda path, span: (
+            redirect(back) if path.startswith("/a/b/") and "config" in path else script(path, span)
+        )
+        assert lnsim.extract("a/b").n_vectors == 7
+        assert {token for _, token in hub.asked} == {None}
+
+
+def test_the_logins_of_netrc_are_never_sent(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    hub.add("a/b", FILES)
+    lnsim.extract("a/b")
+    assert {request.authorization for request in hub.requests} == {None}
+
+
+def test_a_log_at_its_most_talkative_shows_no_header_and_no_signed_address(
+    hub: HubStandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub.add("a/b", FILES)
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, "huggingface_hub"):
+        lnsim.extract("a/b")
+    assert not [text for text in ("X-Signature", "Authorization", "Content-Range", SECRET) if text in caplog.text]
+
+
+def test_https_never_leads_to_http() -> None:
+    left = Client(Settings())
+    answers = Transport(left, Traffic())
+
+    @contextmanager
+    def exchange(url: str, headers: object) -> Iterator[object]:
+        assert str(url) == "https://huggingface.co/x"
+        yield SimpleNamespace(status=302, headers={"location": "http://huggingface.co/y"}, chunks=list, received=0)
+
+    answers._exchange = exchange  # type: ignore[method-assign, assignment]
+    with pytest.raises(LnsimError, match="it leads from https to an address without encryption"):
+        answers.get("https://huggingface.co/x", where="x", max_bytes=10)
+    left.close()
 
 
 def test_on_the_way_from_the_hub_by_another_origin_back_to_the_hub_only_the_hub_sees_the_token(

@@ -10,7 +10,7 @@ import pytest
 from hub_stand_in import HubStandIn
 from safetensors_bytes import checkpoint_files, file_bytes, write_files
 
-from lnsim.checkpoint.hub import open_hub
+from lnsim.checkpoint.hub.checkpoint import open_hub
 from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.weights import KINDS, find_weights
 from lnsim.errors import FormatError, RangeError, TensorNotFoundError, UnsupportedDtypeError

@@ -19,8 +19,8 @@ from lnsim.errors import LnsimError
 
 __all__ = ["extract_many", "read_many", "read_pair"]
 
-_AT_ONCE = 10
-"""Checkpoints read at once: enough that some can ask while others think, few enough to hold all their headers."""
+_AT_ONCE = 4
+"""Checkpoints read at once: enough that some can ask while others think. Ten would hold 8 MiB more of headers."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -149,7 +149,7 @@ def _finished(work: Callable[[], B], finish: Callable[[B], T]) -> T | LnsimError
 
 def _stop_reading() -> None:
     # Imported here: where nothing came from the Hub, its code was never loaded.
-    from lnsim.checkpoint.hub import close_clients
+    from lnsim.checkpoint.hub.session import close_clients
 
     close_clients()
 

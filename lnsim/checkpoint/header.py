@@ -39,6 +39,7 @@ from lnsim.checkpoint.header_entries import Refused, read_entries
 from lnsim.checkpoint.header_json import HeaderText
 from lnsim.checkpoint.tensor_info import DTYPE_BITS, TensorInfo, quoted
 from lnsim.errors import HeaderError
+from lnsim.tables import card, table
 
 __all__ = [
     "DTYPE_BITS",
@@ -111,9 +112,10 @@ class Header:
         return f"Header({len(self.tensors)} tensors, a file of {self.file_size} bytes)"
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_checkpoint import header
-
-        return header(self)
+        rows = [(info.name, info.dtype, str(list(info.shape)), info.n_bytes) for info in self.tensors.values()]
+        facts = (f"{len(rows):,} tensors", f"a file of {self.file_size:,} bytes")
+        notes = [f"metadata {key}: {value}" for key, value in self.metadata.items()][:12]
+        return card("Header", "", facts, [table(("tensor", "dtype", "shape", "bytes"), rows)], notes)
 
     def _changed(self, **values: Any) -> Header:
         other = object.__new__(Header)

@@ -65,7 +65,7 @@ class Found:
         """
         if self.repo_name is None:
             return None
-        from lnsim.checkpoint.hub import cached_snapshot, is_commit
+        from lnsim.checkpoint.hub.cache import cached_snapshot, is_commit
 
         revision = self.repo_name.revision
         if revision is not None and is_commit(revision):
@@ -75,7 +75,8 @@ class Found:
 
     def pinned(self) -> Repo:
         """The repo at its commit, asked for once; raises SourceError for what lies on disk."""
-        from lnsim.checkpoint.hub import Settings, pin_hub
+        from lnsim.checkpoint.hub.checkpoint import pin_hub
+        from lnsim.checkpoint.hub.session import Settings
 
         if self.repo_name is None:
             raise SourceError(f"Opening '{self.source}': it lies on disk and has no commit.")
@@ -125,12 +126,16 @@ def open_found(found: Found, *, progress: Progress = no_progress) -> Checkpoint:
     """
     if found.repo_name is None:
         return _open_path(Path(found.source) if found.path is None else found.path, found.source)
-    # Imported here, so that no local reader pays for the network code.
-    from lnsim.checkpoint.hub import cached_snapshot, open_pinned
+    # Imported here and below, so that no local reader pays for the network code.
+    from lnsim.checkpoint.hub.cache import cached_snapshot
 
     name = found.repo_name
     snapshot = cached_snapshot(name.repo_id, name.revision, name.part)
-    return snapshot if snapshot is not None else open_pinned(found.pinned(), progress)
+    if snapshot is not None:
+        return snapshot
+    from lnsim.checkpoint.hub.checkpoint import open_pinned
+
+    return open_pinned(found.pinned(), progress)
 
 
 def open_checkpoint(source: str, revision: str | None = None, *, progress: Progress = no_progress) -> Checkpoint:

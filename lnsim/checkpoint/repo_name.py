@@ -129,7 +129,7 @@ def _split(url: str) -> SplitResult | None:
 
 def _split_endpoint() -> SplitResult:
     check_endpoint()
-    from lnsim.checkpoint.hub import endpoint  # not before the check: an address that is none breaks the import
+    from lnsim.checkpoint.hub.repo import endpoint  # not before the check: an address that is none breaks the import
 
     return urlsplit(endpoint())
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lnsim.checkpoint.hub.limits import reset_seconds
 from lnsim.checkpoint.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, NetworkError, RepoNotFoundError, RevisionError
 from lnsim.text import printable
@@ -19,6 +18,7 @@ from lnsim.text import printable
 __all__ = [
     "DeadAddressError",
     "ForbiddenError",
+    "NoRangeError",
     "NotThereError",
     "TooLongError",
     "TryAgainError",
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
+_WINDOW_OVER = re.compile(r'"\w{1,40}"\s*;\s*r\s*=\s*\d{1,9}\s*;\s*t\s*=\s*(\d{1,9})', re.ASCII)
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BY_THE_WAY = frozenset({502, 504})
 _LONGEST_REASON = 300
@@ -66,6 +67,10 @@ class TooLongError(HubError):
     """The answer is longer than a small file may be."""
 
 
+class NoRangeError(HubError):
+    """Something else than a range was answered: a whole file, or a page of a machine on the way."""
+
+
 class DeadAddressError(NetworkError):
     """Nobody answers at the address that a file was said to be served from."""
 
@@ -95,11 +100,12 @@ def check_range(
         may_be_clipped: accept an end that the file's own end cuts off.
 
     Raises:
-        HubError: when the server answered with something else than a range, so that trying again is of no use.
+        NoRangeError: when the server answered with something else than a range.
+        HubError: when the range is of another form of the file.
         TryAgainError: when ``Content-Range`` tells other bytes.
     """
     if status != 206:
-        raise HubError(
+        raise NoRangeError(
             f"Reading bytes {span.start} to {span.stop} of {where}: the server ignored Range and answered {status} "
             f"instead of 206. Nothing more was read."
         )
@@ -139,7 +145,8 @@ def check_status(
     if status in _PASSING:
         asked = retry_after(headers)
         by_whom = ", from a proxy or gateway before the server" if status in _BY_THE_WAY else ""
-        pause = reset_seconds(headers) if asked is None and status == 429 else asked
+        window = _WINDOW_OVER.search(headers.get("ratelimit", "")) if asked is None and status == 429 else None
+        pause = float(window[1]) if window else asked
         raise TryAgainError(f"status {status}{by_whom}", pause)
     if status < 400:
         return

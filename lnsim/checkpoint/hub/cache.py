@@ -7,13 +7,19 @@ from pathlib import Path
 
 from huggingface_hub import constants
 
-from lnsim.checkpoint.hub.repo import MAIN, is_commit
 from lnsim.checkpoint.local import LocalCheckpoint
 from lnsim.checkpoint.repo_name import RepoName
 from lnsim.checkpoint.snapshot import commit_of_reference, open_snapshot
 from lnsim.errors import LnsimError
 
-__all__ = ["cached_snapshot"]
+__all__ = ["MAIN", "cached_snapshot", "is_commit"]
+
+MAIN = "main"
+
+
+def is_commit(text: str) -> bool:
+    """Whether a revision is a full commit, which never changes."""
+    return len(text) == 40 and all(character in "0123456789abcdef" for character in text)
 
 
 def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> LocalCheckpoint | None:

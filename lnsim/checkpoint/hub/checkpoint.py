@@ -6,7 +6,6 @@ shard. A shard's address is resolved once, and its signed target serves all furt
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -16,8 +15,8 @@ from lnsim.checkpoint.adapter import adapter_error, is_adapter
 from lnsim.checkpoint.contents import Contents, check_copies, check_whole, settle
 from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
 from lnsim.checkpoint.hub.cache import cached_snapshot
-from lnsim.checkpoint.hub.client import Settings, stopped_by_hand
 from lnsim.checkpoint.hub.repo import Repo, pin
+from lnsim.checkpoint.hub.session import Settings
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW, RemoteShard
 from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.layout import ADAPTER_CONFIG_NAME, Layout, find_layout, named_file
@@ -29,6 +28,7 @@ from lnsim.checkpoint.source import (
     Traffic,
     by_shard,
     check_totals,
+    checkpoint_card,
     no_progress,
     parse_config,
 )
@@ -38,9 +38,6 @@ from lnsim.errors import HeaderError, HubError, LnsimError
 __all__ = ["HubCheckpoint", "open_hub", "open_pinned", "pin_hub"]
 
 A = TypeVar("A")
-
-_few_at_a_time = threading.BoundedSemaphore(2)
-"""Checkpoints whose headers are read one by one: each has many to ask for, and holds an index until they are there."""
 
 _FAIR_SHARE = 1_000_000
 """Bytes that the header of each of many shards may have, however many they are."""
@@ -82,9 +79,7 @@ class HubCheckpoint:
         return f"HubCheckpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_checkpoint import checkpoint
-
-        return checkpoint("HubCheckpoint", self)
+        return checkpoint_card(self)
 
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors, all of them.
@@ -95,12 +90,11 @@ class HubCheckpoint:
             LnsimError: when one of them cannot be read, or its copies differ.
         """
         names = list(names)
-        with stopped_by_hand():
-            wanted = by_shard(names, self.headers, self.faults, where=self.where)
-            found = self._fetch(wanted, self.files, progress)
-            for name, shard in self.copies.items():
-                again = [name for name in names if name in shard.header.tensors]
-                check_copies(found, name, self._fetch({name: again}, self.copies), where=self.where)
+        wanted = by_shard(names, self.headers, self.faults, where=self.where)
+        found = self._fetch(wanted, self.files, progress)
+        for name, shard in self.copies.items():
+            again = [name for name in names if name in shard.header.tensors]
+            check_copies(found, name, self._fetch({name: again}, self.copies), where=self.where)
         return found
 
     def _fetch(
@@ -127,8 +121,7 @@ class HubCheckpoint:
         check_whole(name, [copy.header for copy in self.copies.values()], where=self.where)
         shard = self.files[holder]
         part = Read(part_range(shard.header, name, start, stop), ())
-        with stopped_by_hand():
-            return self.transport.map(shard.read, [part])[0]
+        return self.transport.map(shard.read, [part])[0]
 
 
 def open_hub(
@@ -158,16 +151,14 @@ def open_hub(
 
 def pin_hub(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
     """The commit behind a revision, in one request; raises as ``open_hub`` does."""
-    with stopped_by_hand():
-        return pin(repo_id, revision, part, settings or Settings())
+    return pin(repo_id, revision, part, settings or Settings())
 
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> HubCheckpoint:
     """Open a pinned repo: its headers and its config; raises as ``open_hub`` does."""
     layout = named_file(repo.file) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
-    with stopped_by_hand():
-        found = _open_shards(repo, layout, progress)
-        contents = _settled(repo, layout, found)
+    found = repo.transport.client.open(lambda: _open_shards(repo, layout, progress))
+    contents = _settled(repo, layout, found)
     notes = (*layout.listed(found.files).notes, *contents.notes) if layout.index else (*layout.notes, *contents.notes)
     files = {name: found.files[name] for name in contents.headers}
     copies = {name: files[name].holding(header) for name, header in contents.copies.items()}
@@ -230,14 +221,7 @@ def _adapter_config(repo: Repo) -> Mapping[str, Any] | None:
 
 
 def _open_shards(repo: Repo, layout: Layout, progress: Progress) -> _Shards:
-    config_to_come = repo.transport.client.aside(repo.config)
-    with _few_at_a_time:
-        found = _shards_one_by_one(repo, layout, progress)
-    found.config = config_to_come.result()
-    return found
-
-
-def _shards_one_by_one(repo: Repo, layout: Layout, progress: Progress) -> _Shards:
+    config = repo.transport.client.aside(repo.config)
     weight_map = repo.weight_map(layout.index) if layout.index is not None else {}
     names_of: dict[str, list[str]] = {}
     for name, shard in weight_map.items():
@@ -262,6 +246,7 @@ def _shards_one_by_one(repo: Repo, layout: Layout, progress: Progress) -> _Shard
         learnt = None if shard in unread else Window.learnt(found.files[shard].header)
     repo.transport.map(read_header, there[1:], progress)
     check_totals((shard.header for name, shard in found.files.items() if name not in unread), where=repo.where)
+    found.config = config.result()
     return found
 
 

@@ -10,16 +10,15 @@ from urllib.parse import quote
 from huggingface_hub import constants
 
 from lnsim.checkpoint.hub.answers import NotThereError
-from lnsim.checkpoint.hub.client import Settings, client_for
+from lnsim.checkpoint.hub.cache import MAIN, is_commit
+from lnsim.checkpoint.hub.session import Settings, client_for
 from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME, parse_index
 from lnsim.checkpoint.repo_name import check_endpoint
 from lnsim.checkpoint.source import MAX_JSON_BYTES, Traffic, parse_config
 from lnsim.errors import FormatError, HubError, RepoNotFoundError, RevisionError, SourceError
 
-__all__ = ["Repo", "endpoint", "is_commit", "pin"]
-
-MAIN = "main"
+__all__ = ["Repo", "endpoint", "pin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +145,6 @@ def _weights_of(repo: Repo) -> str:
         return "It holds no safetensors weights at all."
     shown = ", ".join(f"{repo.typed}/{one}".rstrip("/") for one in folders[:3])
     return f"Weights are in {shown}{f' and {len(folders) - 3} more folders' if len(folders) > 3 else ''}."
-
-
-def is_commit(text: str) -> bool:
-    """Whether a revision is a full commit, which never changes."""
-    return len(text) == 40 and all(character in "0123456789abcdef" for character in text)
 
 
 def _ask(transport: Transport, repo_id: str, revision: str | None) -> tuple[str, dict[str, int | None]]:

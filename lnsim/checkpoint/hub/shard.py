@@ -10,9 +10,11 @@ import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
+
 from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header, header_end, read_header
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError
-from lnsim.checkpoint.hub.transport import Body, Resolved, Transport
+from lnsim.checkpoint.hub.transport import Body, Transport
 from lnsim.checkpoint.ranges import ByteRange, Read
 from lnsim.errors import HeaderError, RangeError
 
@@ -30,7 +32,7 @@ class RemoteShard:
         url: its address at the pinned commit.
         where: ``repo@commit/file``.
         transport: how to ask.
-        start: the first bytes of the file, as far as they are known.
+        start: the first bytes behind the header, as far as they came along with it.
         file_size: bytes of the file, as the server tells; one that was cut off has fewer than its header says.
     """
 
@@ -40,7 +42,7 @@ class RemoteShard:
     start: bytes = field(default=b"", repr=False)
     file_size: int | None = None
     _header: Header | None = None
-    _resolved: Resolved | None = None
+    _address: httpx.URL | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -68,7 +70,7 @@ class RemoteShard:
         if stop > len(data):
             data += self._ask(ByteRange(len(data), stop)).data
         self._header = read_header(data, first.file_size, where=self.where)
-        self.start, self.file_size = data, first.file_size
+        self.start, self.file_size = data[stop:], first.file_size
 
     def holding(self, header: Header) -> RemoteShard:
         """The same file with another of its headers, for other tensors."""
@@ -79,9 +81,10 @@ class RemoteShard:
         self._header = self.header.narrowed(names)
 
     def read(self, read: Read) -> bytes:
-        """The bytes of one planned read, from the known start of the file where they lie there."""
-        if read.span.stop <= len(self.start):
-            return self.start[read.span.start : read.span.stop]
+        """The bytes of one planned read; no request is made for those that came along with the header."""
+        first = self.header.buffer_start
+        if read.span.stop <= first + len(self.start):
+            return self.start[read.span.start - first : read.span.stop - first]
         return self._checked(read.span).data
 
     def _checked(self, span: ByteRange) -> Body:
@@ -99,21 +102,21 @@ class RemoteShard:
         Where a signature is good for so few uses that other reads have used up the fresh one as well, the last try is
         made with an address of its own.
         """
-        address = self._address()
+        address = self._known_address()
         for own in (False, True):
             try:
                 return self.transport.get_range(
-                    address.url, span, where=self.where, may_be_clipped=may_be_clipped, leave_if_dead=True
+                    address, span, where=self.where, may_be_clipped=may_be_clipped, leave_if_dead=True
                 )
             except (ForbiddenError, DeadAddressError):
-                address = self._resolve() if own else self._address(instead_of=address)
-        return self.transport.get_range(address.url, span, where=self.where, may_be_clipped=may_be_clipped)
+                address = self._resolve() if own else self._known_address(instead_of=address)
+        return self.transport.get_range(address, span, where=self.where, may_be_clipped=may_be_clipped)
 
-    def _address(self, *, instead_of: Resolved | None = None) -> Resolved:
+    def _known_address(self, *, instead_of: httpx.URL | None = None) -> httpx.URL:
         with self._lock:
-            if self._resolved is None or self._resolved is instead_of:
-                self._resolved = self._resolve()
-            return self._resolved
+            if self._address is None or self._address is instead_of:
+                self._address = self._resolve()
+            return self._address
 
-    def _resolve(self) -> Resolved:
+    def _resolve(self) -> httpx.URL:
         return self.transport.resolve(self.url, where=self.where)

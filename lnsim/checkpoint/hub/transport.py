@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import sys
 import threading
 import time
@@ -19,22 +20,35 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeVar
-from urllib.parse import urljoin, urlsplit
 
 from huggingface_hub import constants
+from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
-from lnsim.checkpoint.hub.answers import DeadAddressError, TooLongError, TryAgainError, check_range, check_status
-from lnsim.checkpoint.hub.client import Client
-from lnsim.checkpoint.hub.dialling import ProxyError, UnusableAddressError, origin_of
-from lnsim.checkpoint.hub.limits import kind_of
-from lnsim.checkpoint.hub.wire import Answer, ClosedError, UnreachableError, WireError
+from lnsim.checkpoint.hub.answers import (
+    DeadAddressError,
+    NoRangeError,
+    TooLongError,
+    TryAgainError,
+    check_range,
+    check_status,
+)
+from lnsim.checkpoint.hub.session import (
+    Answer,
+    Client,
+    ClosedError,
+    ProxyError,
+    RequestError,
+    UnreachableError,
+    UnusableAddressError,
+    whole_number,
+)
 from lnsim.checkpoint.ranges import ByteRange
 from lnsim.checkpoint.source import Progress, Traffic, no_progress
 from lnsim.errors import HubError, NetworkError, OfflineError
 from lnsim.text import printable
 from lnsim.version import __version__
 
-__all__ = ["Body", "Resolved", "Transport"]
+__all__ = ["Body", "Transport", "parse_address"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +56,17 @@ A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
 
-_Kinds = type[Exception] | tuple[type[Exception], ...]
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_HOPS = 5
 _MAX_SIDE_BODY = 64 * 1024
+_UNRANGED = 2
+"""Answers other than a range that are dropped unread before one ends the reading: few of many servers give them."""
+
 _STEP = 0.2
 """Seconds between two looks, during a pause, at whether it is still worth waiting."""
 
+_HOST = re.compile(r"[\w.:-]+", re.ASCII)
+_LAST_PORT = 65_535
 _LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
 
 
@@ -66,17 +83,6 @@ class Body:
     file_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """Where a file's bytes are served from.
-
-    Args:
-        url: final address; often signed, so good for some minutes and not to be shown.
-    """
-
-    url: str = field(repr=False)
-
-
 class Transport:
     """Checked requests for one checkpoint.
 
@@ -89,10 +95,14 @@ class Transport:
         self.client = client
         self.traffic = traffic
         self._given_up = threading.Event()
-        self._headers = _base_headers()
-        self.has_token = "authorization" in self._headers
-        if self.has_token and constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT:
-            _tell_of_mirror(urlsplit(constants.ENDPOINT).netloc)
+        hub = parse_address(constants.ENDPOINT)
+        self._hub = _origin(hub)
+        self._headers = {"user-agent": f"lnsim/{__version__}", "accept-encoding": "identity"}
+        # huggingface_hub's own builder of headers would fetch a list of agents first: a stray request.
+        token = _token()
+        self._login = {"authorization": f"Bearer {token}"} if token else {}
+        if token and constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT:
+            _tell_of_mirror(_host(hub))
 
     def get(self, url: str, *, where: str, max_bytes: int, compressed: bool = False) -> bytes:
         """A whole small file, along its redirects.
@@ -102,44 +112,47 @@ class Transport:
         """
         encoding = {"accept-encoding": "gzip"} if compressed else {}
 
-        def once() -> bytes:
-            with self._follow(url, encoding) as answer:
+        def once(address: httpx.URL) -> bytes:
+            with self._follow(address, encoding) as answer:
                 self._check(answer, where)
                 if answer.status != 200:
                     raise HubError(f"Reading {where}: 200 was expected, the server answered {answer.status}.")
-                told = _whole_number(answer.headers.get("content-length"))
-                data = b"" if told is not None and told > max_bytes else _unpacked(answer, max_bytes)
-            if len(data) > max_bytes or (told is not None and told > max_bytes):
+                told = whole_number(answer.headers.get("content-length")) or 0
+                data = _unpacked(answer, max_bytes) if told <= max_bytes else b""
+            if max(told, len(data)) > max_bytes:
                 raise TooLongError(f"Reading {where}: at most {max_bytes} bytes were expected, the answer is longer.")
             return data
 
-        return self._retry(once, where, url)
+        return self._retry(once, url, where)
 
-    def resolve(self, url: str, *, where: str) -> Resolved:
-        """Ask the Hub where a file is served from, and go no further than its answer.
+    def resolve(self, url: str, *, where: str) -> httpx.URL:
+        """Where a file's bytes are served from, as the Hub says: often a signed address, good for some minutes.
 
         Raises:
             HubError: or the subclass that fits.
         """
 
-        def once() -> Resolved:
+        def once(address: httpx.URL) -> httpx.URL:
             # One byte: where nothing redirects, that is all the answer holds.
-            with self._follow(url, {"Range": ByteRange(0, 1).http}, stop_at_foreign=True) as answer:
+            with self._follow(address, {"Range": ByteRange(0, 1).http}, stop_at_foreign=True) as answer:
                 self._check(answer, where)
                 if answer.status in _REDIRECTS:
                     _read(answer, _MAX_SIDE_BODY)
-                    target = _joined(answer.url, answer.headers.get("location", ""))
-                    if target == answer.url:
-                        raise UnusableAddressError("it says that the file has moved, and not where to")
-                    return Resolved(target)
+                    return _joined(answer.url, answer.headers.get("location", ""))
                 check_range(answer.status, answer.headers, ByteRange(0, 1), where=where)
                 _read(answer, 1)
-                return Resolved(answer.url)
+                return answer.url
 
-        return self._retry(once, where, url)
+        return self._retry(once, url, where)
 
     def get_range(
-        self, url: str, span: ByteRange, *, where: str, may_be_clipped: bool = False, leave_if_dead: bool = False
+        self,
+        url: httpx.URL,
+        span: ByteRange,
+        *,
+        where: str,
+        may_be_clipped: bool = False,
+        leave_if_dead: bool = False,
     ) -> Body:
         """The bytes of a range: all of them and no others.
 
@@ -155,8 +168,8 @@ class Transport:
             NetworkError: when the tries are used up; HubError: when the server does not serve ranges.
         """
 
-        def once() -> Body:
-            with self._follow(url, {"Range": span.http}) as answer:
+        def once(address: httpx.URL) -> Body:
+            with self._follow(address, {"Range": span.http}) as answer:
                 self._check(answer, where)
                 told = check_range(answer.status, answer.headers, span, where=where, may_be_clipped=may_be_clipped)
                 data = _read(answer, told.stop - span.start)
@@ -164,71 +177,53 @@ class Transport:
                 raise TryAgainError(f"{told.stop - span.start} bytes were announced, another number came")
             return Body(data, told.file_size)
 
-        what = f"bytes {span.start} to {span.stop} of {where}"
-        try:
-            return self._retry(once, what, url, UnreachableError if leave_if_dead else ())
-        except UnreachableError as error:
-            raise DeadAddressError(f"Reading {what}: {error}.") from None
+        return self._retry(once, url, f"bytes {span.start} to {span.stop} of {where}", leave_if_dead)
 
-    def _check(self, answer: _Located, where: str) -> None:
+    def _check(self, answer: Answer, where: str) -> None:
         """Raise what a status means, told by the Hub or by whoever it sends us to."""
-        at_the_hub = origin_of(answer.url) == origin_of(constants.ENDPOINT)
-        sent = self.has_token and at_the_hub
-        check_status(answer.status, self._harmless(answer.headers), where=where, has_token=sent, at_the_hub=at_the_hub)
+        if answer.status >= 400:
+            at_the_hub = _origin(answer.url) == self._hub
+            sent = bool(self._login) and at_the_hub
+            check_status(
+                answer.status, self._harmless(answer.headers), where=where, has_token=sent, at_the_hub=at_the_hub
+            )
 
     def _harmless(self, headers: Mapping[str, str]) -> dict[str, str]:
         """What a server says, without the token that it may repeat."""
-        token = self._headers.get("authorization", "").removeprefix("Bearer ")
+        token = self._login.get("authorization", "").removeprefix("Bearer ")
         return {name: text.replace(token, "[token]") if token else text for name, text in headers.items()}
 
     @contextmanager
-    def _follow(self, url: str, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[_Located]:
+    def _follow(self, url: httpx.URL, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[Answer]:
         """The answer at the end of the redirects; the token stays with the Hub's own origin."""
         for _ in range(_MAX_HOPS):
             with self._exchange(url, headers) as answer:
-                target = _joined(url, answer.headers.get("location", ""))
-                redirected = answer.status in _REDIRECTS and target != url
-                if not redirected or (stop_at_foreign and origin_of(target) != origin_of(url)):
+                if answer.status not in _REDIRECTS:
                     if answer.status >= 400:
                         _read(answer, _MAX_SIDE_BODY)  # of no use but for keeping the connection
-                    yield _Located(answer, url)
+                    yield answer
+                    return
+                target = _joined(url, answer.headers.get("location", ""))
+                if stop_at_foreign and _origin(target) != _origin(url):
+                    yield answer
                     return
                 _read(answer, _MAX_SIDE_BODY)
-                if url.startswith("https:") and not target.startswith("https:"):
+                if url.scheme == "https" != target.scheme:
                     raise UnusableAddressError("it leads from https to an address without encryption")
             url = target
-        raise HubError(f"Following the redirects of {urlsplit(url).netloc}: more than {_MAX_HOPS} in a row.")
+        raise HubError(f"Following the redirects of {_host(url)}: more than {_MAX_HOPS} in a row.")
 
     @contextmanager
-    def _exchange(self, url: str, headers: Mapping[str, str]) -> Iterator[Answer]:
-        """One request, when it is its turn; what it took is counted."""
-        at_the_hub = origin_of(url) == origin_of(constants.ENDPOINT)
-        own = self._headers if at_the_hub else _without_token(self._headers)
-        if at_the_hub:
-            self._wait_for_turn(kind_of(urlsplit(url).path))
-        with self.client.in_flight:
-            self.traffic.count(requests=1)
-            with self.client.wire.get(url, {**own, **headers}) as answer:
-                self.traffic.count(requests=answer.asked - 1)
-                if at_the_hub:
-                    self.client.limits.learn(answer.headers)
-                try:
-                    yield answer
-                finally:
-                    self.traffic.count(received=answer.received)
-
-    def _wait_for_turn(self, kind: str) -> None:
-        while pause := self.client.limits.take(kind):
-            if pause > self.client.settings.max_retry_after:
-                raise TryAgainError(f"the limit of {kind} requests is used up", pause)
-            logger.warning("The Hub's limit of %s requests is used up: going on in %.0f seconds.", kind, pause)
-            self._sleep(pause)
-
-    def _sleep(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            if self.client.wire.closed.wait(min(left, _STEP)) or self._given_up.is_set():
-                raise ClosedError("the reading was stopped")
+    def _exchange(self, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
+        """One request; what it took is counted."""
+        at_the_hub = _origin(url) == self._hub
+        own = {**self._headers, **self._login} if at_the_hub else self._headers
+        self.traffic.count(requests=1)
+        with self.client.get(url, {**own, **headers}, at_the_hub=at_the_hub) as answer:
+            try:
+                yield answer
+            finally:
+                self.traffic.count(received=answer.received)
 
     def map(self, work: Callable[[A], B], items: Iterable[A], progress: Progress = no_progress) -> list[B]:
         """Results in the order of the items, many at a time.
@@ -242,14 +237,17 @@ class Transport:
             on_failure.pop_all()
         return results
 
-    def _retry(self, once: Callable[[], T], where: str, url: str, final: _Kinds = ()) -> T:
+    def _retry(
+        self, once: Callable[[httpx.URL], T], url: str | httpx.URL, where: str, leave_if_dead: bool = False
+    ) -> T:
         if constants.is_offline_mode():
             raise OfflineError(
                 f"Reading {where}: the network is switched off by HF_HUB_OFFLINE, and the cache does not have it. "
                 f"Unset HF_HUB_OFFLINE, or name a stored model or a folder."
             )
         try:
-            return self._tried(once, where, urlsplit(url).netloc, final)
+            address = parse_address(url) if isinstance(url, str) else url
+            return self._tried(once, address, where, leave_if_dead)
         except ProxyError as error:
             raise NetworkError(f"Reading {where}: {error}.") from None
         except UnusableAddressError as error:
@@ -257,23 +255,29 @@ class Transport:
         except ClosedError:
             raise NetworkError(f"Reading {where}: the reading was stopped before it was done.") from None
 
-    def _tried(self, once: Callable[[], T], where: str, host: str, final: _Kinds) -> T:
-        tries = self.client.settings.max_tries
+    def _tried(self, once: Callable[[httpx.URL], T], url: httpx.URL, where: str, leave_if_dead: bool) -> T:
+        tries, unranged = self.client.settings.max_tries, 0
+        kind: type[NetworkError] = NetworkError
         for number in range(1, tries + 1):
             try:
-                return once()
-            except final:
-                raise
-            except (TryAgainError, WireError) as error:
-                reason = _one_line(str(error))
-                pause = error.pause if isinstance(error, TryAgainError) else None
+                return once(url)
+            except NoRangeError as error:
+                unranged += 1
+                if unranged > _UNRANGED or number == tries:
+                    raise
+                reason, asked = str(error), None
+            except (TryAgainError, RequestError) as error:
+                reason = printable(" ".join(str(error).split())[:200].removesuffix(":"))
+                asked = error.pause if isinstance(error, TryAgainError) else None
                 kind = DeadAddressError if isinstance(error, UnreachableError) else NetworkError
+                if leave_if_dead and kind is DeadAddressError:
+                    raise DeadAddressError(f"Reading {where}: {reason}.") from None
             if number < tries:
                 logger.debug("Reading %s again: %s", where, reason)
-                self._sleep(self._pause(number, pause, where, reason))
+                self._sleep(self._pause(number, asked, where, reason))
         raise kind(
-            f"Reading {where}: no usable answer from {host:.120} in {tries} tries, the last one: {reason}. Check the "
-            f"network and try again."
+            f"Reading {where}: no usable answer from {_host(url):.120} in {tries} tries, the last one: {reason}. Check "
+            f"the network and try again."
         )
 
     def _pause(self, number: int, asked: float | None, where: str, reason: str) -> float:
@@ -286,33 +290,68 @@ class Transport:
             raise NetworkError(f"Reading {where}: the server asks to wait {asked:.0f} seconds ({reason}). Try later.")
         return asked
 
-
-class _Located:
-    """An answer and the address that gave it."""
-
-    def __init__(self, answer: Answer, url: str) -> None:
-        self.status, self.headers, self.chunks = answer.status, answer.headers, answer.chunks
-        self.url = url
+    def _sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self.client.closed.wait(min(left, _STEP)) or self._given_up.is_set():
+                raise ClosedError("the reading was stopped")
 
 
-def _joined(url: str, location: str) -> str:
+def parse_address(url: str) -> httpx.URL:
+    """An address that a request may be made to, taken apart by the code that makes it: nobody reads another host in it.
+
+    Raises:
+        UnusableAddressError: for anything but http and https, or an address without a usable host.
+    """
     try:
-        return urljoin(url, location)
-    except ValueError as error:
+        return _usable(httpx.URL(url))
+    except (httpx.InvalidURL, ValueError) as error:
         raise UnusableAddressError(f"it is no valid address ({error!s:.80})") from None
 
 
-def _read(answer: Answer | _Located, limit: int) -> bytes:
+def _usable(url: httpx.URL) -> httpx.URL:
+    host = url.raw_host.decode("ascii")
+    host.encode("idna")  # as the socket will
+    if url.scheme not in ("http", "https") or not host:
+        raise UnusableAddressError(f"an http or https address with a host was expected, found {str(url)[:40]!r}")
+    if not _HOST.fullmatch(host) or not 0 <= (url.port or 0) <= _LAST_PORT:
+        raise UnusableAddressError("it is no valid address (no host or port can be spelt so)")
+    return url
+
+
+def _joined(url: httpx.URL, location: str) -> httpx.URL:
+    """Where a redirect leads, without a user and password: they would be sent as a login."""
+    if "\\" in location:
+        raise UnusableAddressError("a backslash is in it, behind which programs see different hosts")
+    try:
+        target = _usable(url.join(location).copy_with(username=None, password=None))
+    except (httpx.InvalidURL, ValueError) as error:
+        raise UnusableAddressError(f"it is no valid address ({error!s:.80})") from None
+    if target == url:
+        raise UnusableAddressError("it says that the file has moved, and not where to")
+    return target
+
+
+def _origin(url: httpx.URL) -> tuple[str, bytes]:
+    """Scheme, host and port: what decides who sees the token."""
+    return url.scheme, url.netloc
+
+
+def _host(url: httpx.URL) -> str:
+    return url.netloc.decode("ascii")
+
+
+def _read(answer: Answer, limit: int) -> bytes:
     """The body, or its start as soon as that is longer than ``limit``."""
-    data = bytearray()
+    pieces: list[bytes] = []
     for chunk in answer.chunks():
-        data += chunk
-        if len(data) > limit:
+        pieces.append(chunk)
+        if answer.received > limit:
             break
-    return bytes(data)
+    return b"".join(pieces)
 
 
-def _unpacked(answer: _Located, limit: int) -> bytes:
+def _unpacked(answer: Answer, limit: int) -> bytes:
     """The body, decompressed where it is; it may be cut as soon as it is longer than ``limit``, packed or not."""
     coding = answer.headers.get("content-encoding", "identity").strip().lower()
     if coding not in ("identity", "gzip", "x-gzip"):
@@ -333,13 +372,6 @@ def _unpacked(answer: _Located, limit: int) -> bytes:
     return bytes(data)
 
 
-def _base_headers() -> dict[str, str]:
-    """Headers of every request. huggingface_hub's own builder would fetch a list of agents first: a stray request."""
-    headers = {"user-agent": f"lnsim/{__version__}", "accept-encoding": "identity"}
-    token = _token()
-    return headers | {"authorization": f"Bearer {token}"} if token else headers
-
-
 def _token() -> str | None:
     """The user's token as the client library finds it; that is a slow import, paid only where there may be one."""
     names = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_RESOURCE")
@@ -358,18 +390,6 @@ def _token() -> str | None:
     return token
 
 
-def _without_token(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name != "authorization"}
-
-
 @cache
 def _tell_of_mirror(host: str) -> None:
     logger.warning("HF_ENDPOINT is set: your Hub token is sent to %s.", host)
-
-
-def _whole_number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 20 else None
-
-
-def _one_line(text: str) -> str:
-    return printable(" ".join(text.split())[:200].removesuffix(":"))

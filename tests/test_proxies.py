@@ -1,0 +1,250 @@
+"""The session: proxies and certificates from the environment, with a real proxy and a real TLS server on this machine.
+
+A session that a user made is used as it is.
+"""
+
+from __future__ import annotations
+
+import http.server
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from hub_stand_in import HubStandIn
+from huggingface_hub import close_session, set_client_factory
+from huggingface_hub.utils import _http, httpx
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
+
+import lnsim
+from lnsim.checkpoint.hub.session import RequestError, Settings, UnreachableError, UnusableAddressError, client_for
+from lnsim.checkpoint.hub.transport import parse_address
+from lnsim.errors import NetworkError
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    close_session()
+    yield
+    close_session()
+
+
+@contextmanager
+def serving(handler: type[http.server.BaseHTTPRequestHandler], context: ssl.SSLContext | None = None) -> Iterator[int]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Plain(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None: ...
+
+    def do_GET(self) -> None:
+        body = b"by TLS"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def recording_proxy(seen: list[tuple[str, str, str | None]], status: int = 200) -> type[Plain]:
+    """A proxy for http that answers by itself, and refuses or grants tunnels that lead nowhere."""
+
+    class Proxy(Plain):
+        def do_GET(self) -> None:
+            seen.append((self.command, self.path, self.headers.get("Proxy-Authorization")))
+            super().do_GET()
+
+        def do_CONNECT(self) -> None:
+            seen.append((self.command, self.path, self.headers.get("Proxy-Authorization")))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    return Proxy
+
+
+def get(url: str) -> bytes:
+    with client_for(Settings()).get(parse_address(url), {}) as answer:
+        return b"".join(answer.chunks())
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://a/b", "file:///etc/passwd", "http://", "//a/b", "http://a:99999/", "http://[a/", "http://a..b/", "http:/a"],
+)
+def test_any_other_address_is_refused(url: str) -> None:
+    with pytest.raises(UnusableAddressError):
+        parse_address(url)
+
+
+def test_the_proxy_of_the_environment_gets_the_whole_address_and_the_password(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str, str | None]] = []
+    with serving(recording_proxy(seen)) as port:
+        monkeypatch.setenv("HTTP_PROXY", f"http://me:p%40ss@127.0.0.1:{port}")
+        monkeypatch.setenv("http_proxy", f"http://me:p%40ss@127.0.0.1:{port}")
+        assert get("http://models.example/a?b=c") == b"by TLS"
+    assert seen == [("GET", "http://models.example/a?b=c", "Basic bWU6cEBzcw==")]
+
+
+def test_no_proxy_is_honoured(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    assert lnsim.extract("a/b").n_vectors == 7
+
+
+def test_https_goes_through_a_tunnel_which_the_proxy_may_refuse(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str, str | None]] = []
+    with serving(recording_proxy(seen, 403)) as port:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(UnreachableError, match="the proxy answered 403"):
+            get("https://models.example/a")
+    assert seen == [("CONNECT", "models.example:443", None)]
+
+
+WRONG_PROXIES = (
+    "socks5://me:secret@127.0.0.1:1080",
+    "ftp://me:secret@127.0.0.1:21",
+    "me:secret@127.0.0.1:port",
+    "http://me:se/cret@127.0.0.1:80",
+    "http://[bad",
+    f"http://{'a' * 70}.example:80",
+    "http://:80",
+)
+WANTED = (
+    r"no proxy that can be used; an address such as http://host:port was expected \(socks5 needs the package socksio"
+)
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("proxy", WRONG_PROXIES)
+def test_a_proxy_that_cannot_be_used_is_one_error_that_names_the_variable(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, proxy: str, variable: str
+) -> None:
+    monkeypatch.setenv(variable, proxy)
+    with pytest.raises(NetworkError, match=f"^Reading a/b@main: {variable} names {WANTED}") as caught:
+        lnsim.extract("a/b")
+    assert "secret" not in str(caught.value)
+    assert "se/cret" not in str(caught.value)
+    assert hub.requests == []
+
+
+def test_a_proxy_that_nobody_answers_at_is_named_rather_than_the_hub(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")
+    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
+    with pytest.raises(NetworkError, match=r"http_proxy names the proxy 127\.0\.0\.1:9: Connection refused") as caught:
+        lnsim.extract("a/b")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_proxy_that_wants_a_login_says_how_to_give_it(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, str, str | None]] = []
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://models.example")
+    with serving(recording_proxy(seen, 407)) as port:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(NetworkError, match=r"wants a login \(407\), as in https_proxy=http://user:password@127\."):
+            lnsim.extract("a/b")
+    assert len(seen) == 1
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def tls(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+def test_https_is_read_where_the_environment_names_the_certificates(
+    make_hub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, authority: trustme.CA
+) -> None:
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with serving(Plain, tls(authority)) as port:
+        assert get(f"https://127.0.0.1:{port}/a") == b"by TLS"
+
+
+def test_a_certificate_of_somebody_else_is_refused(make_hub: Callable[..., Any], authority: trustme.CA) -> None:
+    with serving(Plain, tls(authority)) as port, pytest.raises(RequestError, match="certificate verify failed"):
+        get(f"https://127.0.0.1:{port}/a")
+
+
+def test_a_certificate_of_another_host_is_refused(
+    make_hub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, authority: trustme.CA
+) -> None:
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with (
+        serving(Plain, tls(authority, "other.example")) as port,
+        pytest.raises(RequestError, match="IP address mismatch"),
+    ):
+        get(f"https://127.0.0.1:{port}/a")
+
+
+@pytest.fixture
+def own_factory() -> Iterator[Callable[[Callable[[], Any]], None]]:
+    before = _http._GLOBAL_CLIENT_FACTORY
+    yield set_client_factory
+    set_client_factory(before)
+
+
+def test_a_client_factory_of_the_users_own_is_used_as_it_is(
+    hub: HubStandIn, own_factory: Callable[[Callable[[], Any]], None]
+) -> None:
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    asked: list[Any] = []
+    limits = httpx.Limits(max_connections=2)
+    hooks = {"request": [asked.append]}
+    own_factory(lambda: httpx.Client(event_hooks=hooks, limits=limits, follow_redirects=True, timeout=0.001))
+    assert lnsim.extract("a/b").n_vectors == 7
+    assert len(asked) == len(hub.requests) == 4
+    assert {request.extensions["timeout"]["read"] for request in asked} == {Settings().read_timeout}
+
+
+def test_a_login_that_the_users_own_session_sends_stays_with_the_hub(
+    hub: HubStandIn, own_factory: Callable[[Callable[[], Any]], None]
+) -> None:
+    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG), gated=True)
+    own_factory(lambda: httpx.Client(headers={"Authorization": "Bearer hf_good"}, auth=None))
+    assert lnsim.extract("a/b").n_vectors == 7
+    own_factory(lambda: httpx.Client(headers={"Authorization": "Bearer hf_good"}, auth=("me", "secret")))
+    with pytest.raises(lnsim.LnsimError, match="the repo is gated"):  # the stand-in takes no other login
+        lnsim.extract("a/b")
+    logins = {request.authorization for request in hub.requests if request.origin == "hub"}
+    assert logins == {"Bearer hf_good", "Basic bWU6c2VjcmV0"}
+    assert {request.authorization for request in hub.requests if request.origin == "cdn"} == {None}
+
+
+def test_many_connections_stay_open_between_requests(hub: HubStandIn) -> None:
+    hub.latency = 0.02
+    hub.add("a/b", checkpoint_files(llama_tensors(n_layers=30), LLAMA_CONFIG | {"num_hidden_layers": 30}, 30))
+    for _ in range(2):
+        lnsim.extract("a/b")
+    assert hub.connections("hub") <= Settings().max_in_flight + 1
+    assert hub.connections("cdn") <= Settings().max_in_flight
