@@ -223,7 +223,7 @@ class Page:
         """Save a figure as PNG and SVG, then show it with its caption.
 
         Args:
-            drawn: what a function of ``lnsim.render.plots`` returned; the figure is closed afterwards.
+            drawn: what ``lnsim.plots`` returned, or a figure of your own; the figure is closed afterwards.
             name: subject; the file is called ``NN_name``.
             claim: the sentence in bold: what the figure means.
             caption: what is drawn.
@@ -247,7 +247,7 @@ class Page:
         """Save an animation as GIF, then show it behind a button: nothing moves before a reader asks for it.
 
         Args:
-            drawn: what a function of ``lnsim.render.plots`` returned; its figure is closed afterwards.
+            drawn: what ``lnsim.plots`` returned, or a figure of your own; its figure is closed afterwards.
             name: subject; the file is called ``NN_name.gif``.
             claim: the sentence in bold: what the animation means.
             caption: what is drawn, and which still figure says the same.
