@@ -241,6 +241,16 @@ def test_a_header_of_many_tensors_parses(count: int) -> None:
     assert len(parse_header(header_bytes(text)).tensors) == count
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [{str(n): "" for n in range(450_000)}, {f"é{n}": "\N{GRINNING FACE}\n" * 1_000 for n in range(3_500)}],
+    ids=["450,000 short texts", "17 MB of no ASCII and of escapes"],
+)
+def test_metadata_of_an_odd_size_is_read(metadata: dict[str, str]) -> None:
+    text = json.dumps({"__metadata__": metadata}, ensure_ascii=False)
+    assert parse_header(header_bytes(text)).metadata == metadata
+
+
 @settings(max_examples=100, derandomize=True, deadline=None)
 @given(
     st.dictionaries(
