@@ -6,6 +6,7 @@ import argparse
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from lnsim.checkpoint.extract import Extracted
 from lnsim.checkpoint.extract_many import read_pair
@@ -42,26 +43,28 @@ def answers(options: argparse.Namespace, a: Extracted, b: Extracted) -> Iterator
     with bar("permutations", unit="role") as progress:
         found = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
     names, models = {"a": options.a, "b": options.b}, {"a": a.vectors, "b": b.vectors}
+    record = compare_record(names, models, found)
     if not options.json:
         yield compare_text(names, models, found)
         if options.report is not None:
-            yield f"Report: {_report(options, a, b)}"
+            yield f"Report: {_report(options, a, b, record)}"
         return
     try:
-        index = None if options.report is None else str(_report(options, a, b))
+        page = None if options.report is None else str(_report(options, a, b, record))
     except LnsimError:
-        yield json_text(compare_record(names, models, found))
+        yield json_text(record)
         raise
-    yield json_text(compare_record(names, models, found, index))
+    yield json_text(record | {"report": page})
 
 
-def _report(options: argparse.Namespace, a: Extracted, b: Extracted) -> Path:
+def _report(options: argparse.Namespace, a: Extracted, b: Extracted, record: dict[str, Any]) -> Path:
     # Imported here: a comparison alone needs none of what a report needs.
-    from lnsim.render.adhoc import Asked, write_adhoc_report
+    from lnsim.render.two_models import Asked, write_page_of_two
 
-    asked = Asked(a, b, options.permutations, options.seed, _command(options))
+    roles = tuple(options.role or ())
+    asked = Asked(a, b, roles, options.permutations, options.seed, _command(options), record)
     with bar("report", unit="notebook") as progress:
-        return write_adhoc_report(options.report, asked, progress)
+        return write_page_of_two(options.report, asked, progress)
 
 
 def _command(options: argparse.Namespace) -> str:

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.cli_text import aligned
 from lnsim.measure.pair_summary import PairSummary
 from lnsim.measure.role_summary import RoleSummary
 from lnsim.render.summary_words import LLAMA_SPELLING, ROWS, pair_sentence, reading, remarks, shown
+from lnsim.tables import aligned
 from lnsim.text import printable
 
 __all__ = ["compare_record", "compare_text"]
@@ -19,16 +19,13 @@ __all__ = ["compare_record", "compare_text"]
 _WIDTH = 100
 
 
-def compare_record(
-    names: Mapping[str, str], models: Mapping[str, NormVectors], found: PairSummary, report: str | None = None
-) -> dict[str, Any]:
+def compare_record(names: Mapping[str, str], models: Mapping[str, NormVectors], found: PairSummary) -> dict[str, Any]:
     """What ``compare --json`` prints.
 
     Args:
         names: by ``a`` and ``b``, the source as it was typed.
         models: likewise, what was read.
         found: the comparison.
-        report: the index of the report, where one was written.
     """
     return {
         **names,
@@ -39,7 +36,7 @@ def compare_record(
         "models": {side: _model(vectors) for side, vectors in models.items()},
         "requests": sum(vectors.requests for vectors in models.values()),
         "bytes_received": sum(vectors.bytes_received for vectors in models.values()),
-        "report": report,
+        "report": None,
     }
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.inspection import Inspection
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
+from lnsim.tables import aligned
 from lnsim.text import printable
 
-__all__ = ["aligned", "extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
+__all__ = ["extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
 
 _LLAMA_SPELLING = {role: name for name, role in LLAMA_NAMES.items()}
 
@@ -130,26 +131,6 @@ def listing_text(found: Mapping[str, Any]) -> str:
         aligned(("study", "models", "sources", "title"), studies)
         + "\n\n"
         + aligned(("stored model", "repo id", "commit", "family", "norms"), models)
-    )
-
-
-def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A plain table: text to the left, numbers to the right.
-
-    >>> print(aligned(("role", "layers"), [("final", 1), ("pre_mlp", 30)]))
-    role     layers
-    final         1
-    pre_mlp      30
-    """
-    table = [list(header), *(list(row) for row in rows)]
-    numeric = [all(isinstance(row[i], int) for row in table[1:]) and len(table) > 1 for i in range(len(header))]
-    widths = [max(len(str(row[i])) for row in table) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            f"{row[i]!s:>{width}}" if right else f"{row[i]!s:<{width}}"
-            for i, (width, right) in enumerate(zip(widths, numeric, strict=True))
-        ).rstrip()
-        for row in table
     )
 
 

@@ -1,60 +1,16 @@
-"""A small zoo for tests: made models of known lineage, with what is known of every two of them."""
+"""A small zoo for tests: made models of known lineage."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
-from lnsim.measure.benchmark.truth import pair_truth
-from lnsim.study.descent import ancestors, relation_by_descent
-from lnsim.study.relations import Relation
 
-__all__ = ["DERIVATIONS", "DESIGNS", "Made", "MadeLineage", "made_models", "made_truth"]
+__all__ = ["ROLES", "made_models"]
 
 ROLES = ("pre_attention", "pre_mlp")
-
-_PARENTS = {
-    "root": (),
-    "child": ("root",),
-    "grandchild": ("child",),
-    "hidden": ("root",),
-    "flat": ("root",),
-    "deep": ("root",),
-    "other": (),
-    "third": (),
-    "odd": (),
-}
-
-DERIVATIONS = {key: ("" if not parents else f"made {key}") for key, parents in _PARENTS.items()}
-
-DESIGNS = {key: "B" if key == "odd" else "A" for key in _PARENTS}
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A model with its descent."""
-
-    key: str
-    parents: tuple[str, ...]
-    derivation: str
-
-
-class MadeLineage:
-    """What a study would say of the made models."""
-
-    def __init__(self) -> None:
-        self.models = {key: Made(key, parents, DERIVATIONS[key]) for key, parents in _PARENTS.items()}
-        self._above = ancestors(list(self.models.values()))
-
-    def relation(self, a: str, b: str) -> Relation:
-        return relation_by_descent(self.models, self._above, a, b)
-
-
-def made_truth() -> pd.DataFrame:
-    return pair_truth(MadeLineage(), DERIVATIONS, DESIGNS, ["made hidden", "made flat"])
 
 
 def made_models(seed: int = 0, size: int = 48) -> dict[str, NormVectors]:

@@ -1,4 +1,4 @@
-"""The arithmetic of the main findings, and the control of the rules."""
+"""The numbers that the main findings are computed from, and the control of the rules."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from studies.claims import findings, judging, report
 from studies.claims.intervals import Interval
 
 
-def test_the_printed_table_lies_where_no_r_can_bring_it() -> None:
-    table = findings.printed_table(corpus())
-    assert len(table) == 15
-    assert table[~table.possible].layer_a.tolist() == [10, 15, 20, 25, 30, 35, 40, 45, 0, 10, 20, 25, 35]
-    known = table.dropna(subset="stored")
-    assert ((known.least <= known.stored) & (known.stored <= known.most)).all()  # the stored ones are possible, all
-    assert np.allclose(known.with_printed_r, known.stored, atol=0.03)
+def test_the_printed_table_stands_beside_what_is_known_of_its_shares() -> None:
+    cells = findings.printed_cells(corpus())
+    assert len(cells) == 15
+    assert cells.layer_a.tolist() == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 0, 10, 20, 25, 35]
+    for name in ("printed", "r", "share_a", "share_b"):
+        assert (cells[f"{name}_low"] < cells[f"{name}_high"]).all()
+    known = cells.dropna(subset="stored")
+    a, b, r = known.share_a_low, known.share_b_low, known.stored_r
+    assert np.allclose(a * b + r * np.sqrt(1 - a**2) * np.sqrt(1 - b**2), known.stored, atol=1e-4)
 
 
 def test_the_four_group_numbers_are_found_with_their_finest_print() -> None:
@@ -28,9 +30,8 @@ def test_the_four_group_numbers_are_found_with_their_finest_print() -> None:
 
 def test_strangers_miss_the_group_numbers_and_one_related_pair_meets_them() -> None:
     groups = findings.printed_groups(corpus())
-    bounded, _ = findings._fit(groups, np.full(22, 3 / 64), None)
-    assert bounded > 20 * groups.half
-    miss, r = findings._fit(groups, np.full(22, 3 / 64), 3 * len(groups.second))
+    assert findings.fit(groups, 3 / 64)[1] > 20 * groups.half
+    r, miss = findings.fit(groups, 3 / 64, 3 * len(groups.second))
     assert miss < groups.half
     assert abs(r) > 0.4
 
@@ -48,21 +49,20 @@ def test_the_slopes_of_the_group_numbers_are_their_slopes() -> None:
 
 
 def test_the_sigma_comes_back_only_with_the_pooled_population_spread() -> None:
-    sizes = findings.effect_sizes(corpus()).set_index("divided_by").effect
-    printed = findings.effect_claim(corpus()).allowed
-    assert [name for name, value in sizes.items() if Interval(value, value).meets(printed)] == ["pooled std, ddof 0"]
-    assert sizes["pooled std, ddof 1"] == pytest.approx(157.6, abs=0.05)
-    assert sizes.iloc[-1] < 2
-    assert findings.least_pvalue(corpus()) == 1 / 70
+    claim, first, second, baseline = findings.effect_values(corpus())
+    assert (len(first), len(second)) == (4, 4)
+    sizes = [(first.mean() - second.mean()) / np.sqrt((first.var(ddof=d) + second.var(ddof=d)) / 2) for d in (0, 1)]
+    assert [Interval(size, size).meets(claim.allowed) for size in sizes] == [True, False]
+    assert sizes[1] == pytest.approx(157.6, abs=0.05)
+    assert baseline < 0.2 < first.min()
 
 
-def test_rounding_alone_makes_the_share_of_changed_values_fall() -> None:
-    frame = findings.by_rounding_alone(corpus()).set_index("layer")
-    assert frame.attrs["size_from_mean_change"] == pytest.approx(5.64e-4, rel=1e-3)
-    expected = {0: 91, 1: 73, 2: 56, 3: 13, 5: 8, 10: 4, 13: 0.6, 20: 0.08, 30: 0.05, 40: 0.05}
-    for layer, share in expected.items():
-        assert frame.from_mean_change[layer] == pytest.approx(share, rel=0.12), layer
-    assert frame.from_share[0] == pytest.approx(96)
+def test_shares_that_were_read_off_stand_beside_the_moments_of_their_layers() -> None:
+    frame = findings.read_off(corpus())
+    assert frame.layer.tolist() == [0, 1, 2, 3, 5, 10, 13, 20, 30, 40]
+    assert frame.read_off.iloc[[0, -1]].tolist() == [96, 0.1]
+    assert frame.mean_change[0] * np.sqrt(np.pi / 2) == pytest.approx(5.64e-4, rel=1e-3)
+    assert frame[["mean", "std"]].notna().all(axis=None)
 
 
 def test_right_numbers_pass_as_printed_and_are_found_once_moved() -> None:

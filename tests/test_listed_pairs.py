@@ -10,7 +10,7 @@ from scipy import stats
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.listed_pairs import ListedPair, listed_pairs, pairs_of
-from lnsim.study.relations import Relation
+from lnsim.study.catalog import Relation
 
 MODELS = {"a": drawn(1), "b": drawn(2, range(2, 7)), "c": drawn(3, role="pre_attention")}
 

@@ -7,7 +7,7 @@ import pytest
 from made_vectors import drawn, made
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.matched import MatchedRows, matched_rows
+from lnsim.measure.matched import MatchedRows
 from lnsim.measure.metrics import cosine_terms, pairwise
 
 
@@ -39,11 +39,3 @@ def test_models_without_a_common_layer_or_size_are_refused() -> None:
         one.against(MatchedRows.of(drawn(1, layers=[2, 3])["pre_mlp"]))
     with pytest.raises(ComparisonError, match="hidden sizes 64 and 32 differ"):
         one.against(MatchedRows.of(drawn(1, size=32)["pre_mlp"]))
-
-
-def test_rows_are_matched_by_number_and_none_in_common_is_an_error() -> None:
-    one, other, apart = (drawn(0, layers)["pre_mlp"] for layers in ([0, 2, 5], [2, 3, 5], [1]))
-    layers, rows, others = matched_rows(one, other)
-    assert (layers.tolist(), rows.tolist(), others.tolist()) == ([2, 5], [1, 2], [0, 2])
-    with pytest.raises(ComparisonError, match=r"one has layers \[1\], the other \[0, 2, 5\]"):
-        matched_rows(apart, one)

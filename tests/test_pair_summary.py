@@ -15,14 +15,14 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure import alignment
 from lnsim.measure.cells import cells
+from lnsim.measure.cells import tests as tested
 from lnsim.measure.layer_matrix import LayerMatrix
 from lnsim.measure.listed_pairs import ListedPair, listed_pairs
 from lnsim.measure.pair_summary import PairSummary, summarise_pair
 from lnsim.measure.permutation import permutation_test
 from lnsim.measure.role_summary import RoleSummary
-from lnsim.measure.verdict_table import verdicts
-from lnsim.measure.verdict_tests import norm_tests
-from lnsim.study.relations import Relation
+from lnsim.measure.verdict_table import verdicts, with_partners
+from lnsim.study.catalog import Relation
 
 N, SEED = 499, 3
 
@@ -92,11 +92,11 @@ def test_the_null_is_that_of_permutation_test(minilm: NormVectors, other: NormVe
 def test_the_verdict_and_the_adjusted_p_are_those_of_notebook_13(
     minilm: NormVectors, other: NormVectors, found: PairSummary
 ) -> None:
-    pairs = [ListedPair("a", "b", role, role, role) for role in found.roles]
-    tests = norm_tests({"a": minilm, "b": other}, pairs, {"a": "A", "b": "B"}, N, SEED)
-    assert found.verdict == verdicts(tests, N)["verdict"].item()
+    models = {"a": minilm, "b": other}
+    tests = with_partners(models, tested(models, [("a", "b")], found.roles, N, SEED))
+    assert found.verdict == verdicts(tests.assign(norms=tests["role"]), N)["verdict"].item()
     for row in tests.itertuples():
-        one = found.roles[row.norms]
+        one = found.roles[row.role]
         assert (one.p_holm, one.p_ranks_holm) == (row.p_holm, row.p_ranks_holm)
         assert (one.same, one.elsewhere, one.without) == (row.same, row.elsewhere, row.without)
 

@@ -1,83 +1,166 @@
-"""Projection matrices of several models: the null of uncorrelated ones, a positive control, and published numbers."""
+"""Large matrices a block at a time: the same numbers as whole, little memory, and no number where none is defined."""
 
 from __future__ import annotations
 
+import math
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
 import numpy as np
-import pandas as pd
 import pytest
-from test_streams import Whole
+from safetensors_bytes import file_bytes
 
+from lnsim.checkpoint.local import open_local
+from lnsim.checkpoint.weights import find_weights
 from lnsim.errors import ComparisonError
-from lnsim.measure import projections
-from lnsim.measure.streams import ROWS
+from lnsim.measure.metrics import pairwise
+from lnsim.measure.nulls import pvalue
+from lnsim.measure.projections import ROWS, Blocks, HalvesSwapped, PairSums, gram, joint_blocks, pair_sums, row_shuffles
 
-Matrices = dict[str, dict[tuple[str, int], Whole]]
-
-
-def strangers(seed: int = 0, scales: tuple[float, ...] = (1.0, 2.0, 0.5)) -> Matrices:
-    generator = np.random.default_rng(seed)
-    return {
-        name: {("k_proj", layer): Whole(generator.normal(0, scale, (4 * ROWS, 32))) for layer in (0, 1)}
-        for name, scale in zip("abc", scales, strict=True)
-    }
+RNG = np.random.default_rng(1)
 
 
-def test_strangers_follow_the_null_and_the_ratio_of_lengths() -> None:
-    frame = projections.layer_pairs(strangers(), 199, 0)
-    assert len(frame) == 6
-    assert frame["z"].abs().max() < 4
-    assert (frame["rel_l2"] - frame["expected_rel_l2"]).abs().max() < 0.05
-    assert frame["null_std_rows"].to_numpy() == pytest.approx(frame["null_std"].to_numpy(), rel=0.25)
-    assert (frame["p_holm"] >= frame["p_cosine"]).all()
-    assert frame["p_cosine"].min() >= 1 / 200
+@dataclass(frozen=True)
+class Whole:
+    """A matrix in memory that gives itself out in blocks."""
+
+    values: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+    def blocks(self, rows: int) -> Iterator[np.ndarray]:
+        return (self.values[start : start + rows] for start in range(0, len(self.values), rows))
 
 
-def test_a_related_pair_stands_out_while_the_others_stay() -> None:
-    models = strangers()
-    noise = np.random.default_rng(5).normal(0, 0.1, (4 * ROWS, 32))
-    models["c"] = {place: Whole(models["a"][place].values + noise) for place in models["a"]}
-    frame = projections.layer_pairs(models, 199, 0).set_index("pair")
-    assert frame.loc["a × c", "cosine"].min() > 0.99
-    assert frame.loc["a × c", "p_cosine"].max() == pytest.approx(1 / 200)
-    assert frame.loc["a × b", "z"].abs().max() < 4
+def sums_of(a: Blocks, b: Blocks, n_permutations: int = 0, seed: int = 0) -> PairSums:
+    """The sums of two matrices."""
+    return pair_sums({"a": a, "b": b}, n_permutations, seed)["a", "b"]
 
 
-def test_the_same_seed_gives_the_same_table_and_another_one_another_null() -> None:
-    one, again, other = (projections.layer_pairs(strangers(), 19, seed) for seed in (3, 3, 4))
-    pd.testing.assert_frame_equal(one, again)
-    assert not np.allclose(one["null_std_rows"], other["null_std_rows"])
-    assert np.allclose(one["cosine"], other["cosine"])
+def both(rows: int = 150, columns: int = 40) -> tuple[Whole, Whole]:
+    return Whole(RNG.normal(0.1, 1, (rows, columns))), Whole(RNG.normal(-0.2, 2, (rows, columns)))
 
 
-def test_a_matrix_that_only_one_model_has_is_left_out_and_none_in_common_is_an_error() -> None:
-    models = strangers()
-    del models["a"]["k_proj", 1]
-    frame = projections.layer_pairs(models, 9, 0)
-    assert frame[frame["layer"] == 1]["pair"].tolist() == ["b × c"]
-    with pytest.raises(ComparisonError, match="a, b share no kind and layer"):
-        projections.layer_pairs({"a": {("k_proj", 0): models["a"]["k_proj", 0]}, "b": {}}, 9, 0)
+@pytest.mark.parametrize(
+    "metric", ["cosine", "pearson", "rel_l2", "rel_l2_b", "rel_l2_symmetric", "mean_abs_diff", "max_abs_diff"]
+)
+def test_block_by_block_equals_the_whole(metric: str) -> None:
+    a, b = both()
+    expected = pairwise(a.values.reshape(1, -1), b.values.reshape(1, -1), metric)[0, 0]
+    assert sums_of(a, b).measures()[metric] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_99th_percentile_is_within_its_promise() -> None:
+    a, b = both(600)
+    expected = np.percentile(np.abs(a.values - b.values), 99)
+    assert sums_of(a, b).measures()["p99_abs_diff"] == pytest.approx(expected, rel=2e-3)
+
+
+def test_equal_matrices_differ_by_nothing() -> None:
+    a, _ = both()
+    found = sums_of(a, a).measures()
+    assert (found["rel_l2"], found["mean_abs_diff"], found["max_abs_diff"]) == (0, 0, 0)
+    assert found["cosine"] == pytest.approx(1, abs=1e-15)
+
+
+def test_the_variation_is_compared_only_where_both_means_are_clear_of_zero() -> None:
+    a, b = Whole(RNG.normal(3, 1, (100, 50))), Whole(RNG.normal(2, 1, (100, 50)))
+    cvs = [x.values.std() / x.values.mean() for x in (a, b)]
+    assert sums_of(a, b).measures()["cv_diff"] == pytest.approx(abs(cvs[0] - cvs[1]))
+    assert math.isnan(sums_of(a, Whole(RNG.normal(0, 1, (100, 50)))).measures()["cv_diff"])
+
+
+def test_a_zero_matrix_has_no_direction() -> None:
+    a, _ = both()
+    found = sums_of(a, Whole(np.zeros(a.shape))).measures()
+    assert math.isnan(found["cosine"])
+    assert math.isnan(found["pearson"])
+    assert found["rel_l2"] == pytest.approx(1)
+
+
+def test_every_matrix_with_every_other_equals_the_pairs() -> None:
+    a, b = both()
+    cosine, r = gram([a, b, a])
+    one = sums_of(a, b).measures()
+    assert cosine[0, 1] == pytest.approx(one["cosine"], rel=1e-12)
+    assert r[0, 1] == pytest.approx(one["pearson"], rel=1e-12)
+    assert cosine[0, 2] == pytest.approx(1)
+
+
+def test_shapes_must_agree_and_values_be_finite() -> None:
+    a, _ = both()
+    with pytest.raises(ComparisonError, match=r"one shape, found \(150, 40\), \(2, 40\)"):
+        list(joint_blocks([a, Whole(np.ones((2, 40)))]))
+    broken = a.values.copy()
+    broken[ROWS + 1, 3] = np.nan
+    with pytest.raises(ComparisonError, match=rf"matrix 1, counted from 0, has a value in rows \[{ROWS}, {2 * ROWS}\)"):
+        sums_of(a, Whole(broken))
+
+
+def test_swapping_halves_twice_gives_the_matrix_back_and_odd_sizes_are_refused() -> None:
+    a = Whole(RNG.normal(size=(4 * ROWS, 3)))
+    once = np.concatenate(list(HalvesSwapped(a).blocks(ROWS)))
+    assert np.array_equal(once, np.roll(a.values, 2 * ROWS, axis=0))
+    with pytest.raises(ComparisonError, match="Swapping the halves of a matrix of 150 rows"):
+        HalvesSwapped(both()[0]).blocks(ROWS)
+
+
+def test_a_pair_of_large_matrices_is_measured_in_a_fraction_of_its_size(tmp_path: Path) -> None:
+    """Two matrices that take 64 MB in float64 are compared within 16 MB."""
+    whole = RNG.standard_normal((1024, 4096), dtype=np.float32).astype(ml_dtypes.bfloat16)
+    names = [f"model.layers.{layer}.self_attn.k_proj.weight" for layer in (0, 1)]
+    (tmp_path / "a.safetensors").write_bytes(file_bytes({names[0]: whole, names[1]: whole[::-1]}))
+    found = find_weights(open_local(tmp_path), ["k_proj"], [0, 1])
+    expected = float(np.vdot(whole.astype(np.float64), whole[::-1].astype(np.float64)))
+    del whole
+    tracemalloc.start()
+    try:
+        sums = sums_of(found["k_proj", 0], found["k_proj", 1])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 * 2**20
+    assert sums.total("ab") == pytest.approx(expected, rel=1e-12)
+
+
+def test_shuffled_rows_give_strangers_the_null_that_theory_gives_and_a_relative_stands_out() -> None:
+    a, b = both(4 * ROWS, 32)
+    related = Whole(a.values + RNG.normal(0, 0.1, a.shape))
+    found = pair_sums({"a": a, "b": b, "related": related}, 199, 0)
+    assert list(found) == [("a", "b"), ("a", "related"), ("b", "related")]
+    judged = {}
+    for pair, sums in found.items():
+        of = sums.measures()
+        judged[pair] = pvalue(of["cosine"], sums.shuffled / (of["norm_a"] * of["norm_b"]))
+    assert judged["a", "related"].pvalue == pytest.approx(1 / 200)
+    assert judged["a", "b"].null_std == pytest.approx(1 / math.sqrt(a.values.size), rel=0.25)
+    assert found["a", "related"].measures()["cosine"] > 0.99
+    again, other = (sums_of(a, b, 199, seed).shuffled for seed in (0, 1))
+    assert np.array_equal(found["a", "b"].shuffled, again)
+    assert not np.array_equal(again, other)
+
+
+def test_uncorrelated_matrices_are_as_far_apart_as_their_lengths_say() -> None:
+    a, b = Whole(RNG.normal(0, 1, (4 * ROWS, 64))), Whole(RNG.normal(0, 2, (4 * ROWS, 64)))
+    found = sums_of(a, b).measures()
+    assert found["rel_l2"] == pytest.approx(math.sqrt(1 + found["norm_ratio"] ** 2), rel=0.02)
+    swapped = sums_of(a, HalvesSwapped(a)).measures()
+    assert abs(swapped["cosine"]) < 4 / math.sqrt(a.values.size)
+    assert swapped["rel_l2"] == pytest.approx(math.sqrt(2), rel=0.03)
 
 
 def test_shuffles_stay_within_their_blocks_and_hold_every_row() -> None:
-    blocks = list(projections.row_shuffles(ROWS + 7, 5, 0))
+    blocks = list(row_shuffles(ROWS + 7, 5, 0))
     assert [block.shape for block in blocks] == [(5, ROWS), (5, 7)]
     for block in blocks:
         assert (np.sort(block, axis=1) == np.arange(block.shape[1])).all()
 
 
-def test_a_matrix_with_its_halves_swapped_looks_like_a_stranger_to_itself() -> None:
-    frame = projections.halves_swapped(strangers(), 0)
-    assert frame["cosine"].abs().max() < 4 / np.sqrt(4 * ROWS * 32)
-    assert frame["rel_l2"].to_numpy() == pytest.approx(np.sqrt(2), rel=0.03)
-    with pytest.raises(ComparisonError, match="Swapping rows of layer 9"):
-        projections.halves_swapped(strangers(), 9)
-
-
-def test_every_pair_of_matrices_is_in_one_group() -> None:
-    frame = projections.all_pairs(strangers())
-    counts = frame["group"].value_counts().to_dict()
-    assert counts == {"one model, two layers": 3, "same layer, two models": 6, "other layer, two models": 6}
-    summary = projections.group_summary(frame)
-    assert summary["pairs"].sum() == 15
-    same = frame[frame["group"] == "same layer, two models"]
-    assert summary.loc["same layer, two models", "z_std"] == pytest.approx(same["z"].std(ddof=0))
+def test_one_matrix_alone_is_an_error() -> None:
+    with pytest.raises(ComparisonError, match="two were expected, found Solar"):
+        pair_sums({"Solar": both()[0]})

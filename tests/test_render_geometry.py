@@ -16,8 +16,6 @@ from PIL import Image
 
 import lnsim
 from lnsim.errors import NotebookError
-from lnsim.measure import block_norms, components, depth, geometry, rounding
-from lnsim.measure.overview import statistics_by_layer
 from lnsim.paths import project_root
 from lnsim.render import markup, plots
 from lnsim.render import page as page_module
@@ -29,7 +27,8 @@ from lnsim.study.catalog import list_studies, load_study
 ROLES = ["post_attention", "post_mlp"]
 LABELS = {"a": "MiniLM", "b": "e5"}
 COLOURS = {"MiniLM": "#332288", "e5": "#88ccee"}
-PAIRS = [["a", "b"]]
+STEPS = {0.0: (0.955, 17.2), 1.0: (-0.602, 127.0)}
+"""Cosine and angle of the two example vectors as they are, and less their means."""
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +36,16 @@ def models() -> dict[str, lnsim.NormVectors]:
     return {"a": lnsim.load("all-minilm-l6-v2"), "b": lnsim.load("multilingual-e5-small")}
 
 
-@pytest.fixture(scope="module")
-def named(models: dict[str, lnsim.NormVectors]) -> dict[str, lnsim.NormVectors]:
-    return {LABELS[key]: vectors for key, vectors in models.items()}
+def toy(*steps: float) -> pd.DataFrame:
+    """Two vectors of three channels while their means are taken away."""
+    raw = np.array([[0.95, 0.7, 0.72], [0.7, 1.05, 0.72]])
+    frames = [
+        pd.DataFrame(raw - step * raw.mean(axis=1, keepdims=True), columns=["x", "y", "z"]).assign(
+            step=step, vector=["A", "B"], cosine=STEPS[round(step)][0], angle=STEPS[round(step)][1]
+        )
+        for step in steps
+    ]
+    return pd.concat(frames, ignore_index=True)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +59,7 @@ def lines(ax: plt.Axes) -> list[np.ndarray]:
 
 
 def test_the_panels_in_space_print_cosine_r_and_both_angles() -> None:
-    figure = plots.mean_removal_panels(geometry.mean_removal(geometry.TOY))
+    figure = plots.mean_removal_panels(toy(0, 1))
     texts = [text.get_text() for text in figure.texts]
     assert texts[0] == "as they are: cosine 0.955, 17.2°"
     assert texts[1] == "less their means: r −0.602, 127.0°"
@@ -61,7 +67,7 @@ def test_the_panels_in_space_print_cosine_r_and_both_angles() -> None:
 
 
 def test_an_animation_is_the_same_bytes_twice_and_has_a_picture_for_each_step(tmp_path: Path) -> None:
-    frame = geometry.mean_removal(geometry.TOY, [0, 0.5, 1])
+    frame = toy(0, 0.5, 1)
     one, two = (save_animation(plots.mean_removal_moving(frame), tmp_path / str(n), "07_toy") for n in (1, 2))
     assert one == two == (tmp_path / "1" / "07_toy.gif").read_bytes()
     with Image.open(io.BytesIO(one)) as picture:
@@ -90,7 +96,7 @@ def test_a_page_numbers_an_animation_marks_a_replica_and_frees_its_figure(
     monkeypatch.setattr(page_module, "_show", lambda data, metadata=None: shown.append(data))
     page = page_module.Page.open("07", "solar_glm", seed=None)
     page.kind = kind
-    moving = plots.mean_removal_moving(geometry.mean_removal(geometry.TOY))
+    moving = plots.mean_removal_moving(toy(0, 1))
     page.animation(moving, "mean_removal", "They part.", "Slowly.", alt="two vectors")
     assert f"<b>{mark}Figure 1. They part.</b>" in shown[0]["text/html"]
     assert any(text.get_text() == "REPLICA" for text in moving.figure.texts) is bool(mark)
@@ -99,70 +105,27 @@ def test_a_page_numbers_an_animation_marks_a_replica_and_frees_its_figure(
 
 
 def test_curves_are_the_measured_ones(models: dict[str, lnsim.NormVectors]) -> None:
-    curves = geometry.pair_curves(PAIRS, models, ROLES[:1], LABELS)
-    figure = plots.cosine_and_r(curves, geometry.best_layers(curves))
+    curves = lnsim.cells(models, [("a", "b")], ROLES[:1]).rename(columns={"layer_a": "layer", "pearson": "r"})
+    curves = curves[curves.offset == 0].assign(pair="MiniLM × e5", null_std=0.05)
+    figure = plots.cosine_and_r(curves, curves.iloc[:1])
     drawn = lines(figure.axes[0])
     assert any(np.array_equal(line, curves["cosine"]) for line in drawn)
     assert any(np.array_equal(line, curves["r"]) for line in drawn)
     assert [text.get_text() for text in figure.axes[0].texts] == ["r", "cosine"]
 
 
-def test_bars_show_gamma_at_the_left_and_gamma_less_the_mean_at_the_right(models: dict[str, lnsim.NormVectors]) -> None:
-    best = geometry.best_layers(geometry.pair_curves(PAIRS, models, ROLES[:1], LABELS))
-    bars = geometry.channel_bars(PAIRS, models, best, ROLES[0], LABELS, 0)
-    figure = plots.channel_bars(bars, COLOURS, {"MiniLM × e5": "a title"})
-    tops = [[path.vertices[:, 1].sum() for path in one.get_paths()] for one in figure.axes[1].collections]
-    assert np.allclose(tops[0], bars[bars.model == "MiniLM"].centred)
-    assert figure.axes[0].get_title(loc="left") == "a title"
-
-
-def test_a_map_prints_its_limits_and_counts_layers_in_whole_numbers(named: dict[str, lnsim.NormVectors]) -> None:
-    maps = depth.sorted_map(named, ROLES[0])
-    figure = plots.gamma_maps(maps)
-    values = maps["MiniLM"].to_numpy()
-    assert figure.axes[0].get_title(loc="left") == f"MiniLM: {values.min():.2f} to {values.max():.2f}"
-    bar = figure.axes[1].child_axes[0]
-    assert [label.get_text() for label in bar.get_yticklabels()] == ["least", "largest"]
-    assert all(float(tick).is_integer() for tick in figure.axes[0].get_yticks())
-
-
-def test_every_other_figure_draws_a_line_or_heap_for_each_model(named: dict[str, lnsim.NormVectors]) -> None:
-    statistics = statistics_by_layer(named)
-    statistics = statistics[statistics["role"].isin(ROLES)]
-    drawn = plots.statistics_panels(statistics, COLOURS)
+def test_statistics_have_a_line_for_each_model(models: dict[str, lnsim.NormVectors]) -> None:
+    frame = lnsim.statistics({LABELS[key]: one for key, one in models.items()}, ROLES)
+    drawn = plots.statistics_panels(frame, COLOURS)
     assert [len(ax.get_lines()) for ax in drawn.axes] == [2, 2, 2, 2, 2, 2, 4, 4]
-    heaps = plots.ridges(depth.histograms(named, ROLES), COLOURS)
-    assert [len(ax.patches) for ax in heaps.axes] == [2 * 6, 2 * 6]
-    norms = plots.block_norms_by_layer(block_norms.two_norms(named, ROLES), COLOURS)
-    assert len(norms.axes[0].get_lines()) == 2
-    kept = plots.rounding_by_layer(rounding.rounding_by_layer(named, ROLES, 0), COLOURS)
-    assert kept.axes[0].get_yscale() == "log"
-    assert kept.axes[0].get_ylim()[0] < 1
-    found = {"raw": components.principal_components(named, ROLES[0])}
-    assert "% of the variance" in plots.component_panels(found, COLOURS).axes[0].get_xlabel()
 
 
-def test_placed_panels_keep_their_places_when_they_are_saved(named: dict[str, lnsim.NormVectors]) -> None:
-    statistics = statistics_by_layer(named)
-    figure = plots.statistics_panels(statistics[statistics["role"].isin(ROLES)], COLOURS)
+def test_placed_panels_keep_their_places_when_they_are_saved(models: dict[str, lnsim.NormVectors]) -> None:
+    frame = lnsim.statistics({LABELS[key]: one for key, one in models.items()}, ROLES)
+    figure = plots.statistics_panels(frame, COLOURS)
     before = [ax.get_position().bounds for ax in figure.axes]
     assert figure_bytes(figure, "svg") == figure_bytes(figure, "svg")
     assert [ax.get_position().bounds for ax in figure.axes] == before
-
-
-def test_points_lie_where_distance_and_ratio_say() -> None:
-    frame = pd.DataFrame({"kind": ["k_proj", "v_proj"], "norm_ratio": [0.5, 1.0], "rel_l2": [1.1, 1.4]})
-    ax = plots.difference_against_ratio(frame)
-    points = [line for line in ax.get_lines() if line.get_marker() in ("o", "s")]
-    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in points] == [(0.5, 1.1), (1.0, 1.4)]
-    assert plots.projection_thumbnail(frame).figure.get_size_inches().tolist() == [2.5, 1.6]
-
-
-def test_scores_have_a_mark_a_pair() -> None:
-    frame = pd.DataFrame({"kind": ["k_proj"] * 3, "group": ["x", "x", "y"], "z": [-1.0, 4.0, 0.5]})
-    ax = plots.scores_by_group(frame).axes[0]
-    assert sorted(float(x) for line in ax.get_lines() for x in line.get_xdata()) == [-1.0, 0.5, 4.0]
-    assert ax.get_xlim()[1] > 4
 
 
 @pytest.mark.parametrize("study", list_studies())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
 from lnsim.errors import ComparisonError
 from lnsim.measure import verdict as module
-from lnsim.measure.verdict import RULES, SIGNALS, Evidence, NormTest, verdict
+from lnsim.measure.verdict import RULES, SENTENCES, SIGNALS, Evidence, NormTest, sentence, verdict
 
 LOW, HIGH = 0.01, 0.2
 
@@ -76,3 +77,23 @@ def test_a_p_outside_its_range_is_refused(p: float) -> None:
 def test_a_test_of_no_layers_is_refused() -> None:
     with pytest.raises(ComparisonError, match="at least one layer"):
         norm(partners=(0, 0, 0))
+
+
+def test_there_is_one_sentence_for_every_rule_and_no_other() -> None:
+    assert list(SENTENCES) == list(RULES)
+    with pytest.raises(KeyError):
+        sentence("copied")
+
+
+def test_no_sentence_says_how_a_signal_came_about_or_that_two_are_independent() -> None:
+    for text in SENTENCES.values():
+        assert not re.search(r"copied|copy|stolen|prove|\bis derived|\bare independent|certain", text, re.IGNORECASE)
+        assert text.endswith(".")
+        assert not re.search(r"\d", text)
+    assert "does not show independence" in SENTENCES["none"]
+    assert all("compatible with" in SENTENCES[key] for key in ("one_by_one", "rearranged", "unplaced"))
+
+
+def test_the_sentence_says_why_there_is_none_and_of_a_replica_first_that_it_is_synthetic() -> None:
+    assert sentence("not_comparable", "the sizes are 64 and 65") == "Not comparable: the sizes are 64 and 65."
+    assert sentence("none", replica=True).startswith("REPLICA, synthetic vectors. No shared-origin signal")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lnsim.measure.listed_pairs import pairs_of
+from lnsim.measure import cells
 from lnsim.measure.nulls import LEVEL
-from lnsim.measure.verdict_table import verdicts, with_controls
-from lnsim.measure.verdict_tests import norm_tests
+from lnsim.measure.verdict import SIGNALS
+from lnsim.measure.verdict_table import verdicts, with_partners
 from lnsim.study.catalog import load_study
 from lnsim.study.vectors import study_vectors
 
@@ -25,13 +25,17 @@ def tests() -> pd.DataFrame:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LNSIM_HOME", str(ROOT))
         models = dict(study_vectors(STUDY, "stored", GIVEN["models"]).vectors)
-    listed = pairs_of(GIVEN["comparisons"])
-    return norm_tests(models, listed, STUDY.labels, GIVEN["n_permutations"], GIVEN["seed"])
+    chance = GIVEN["n_permutations"], GIVEN["seed"]
+    frames = [
+        cells.tests(models, listed["pairs"], [listed["roles"]], *chance).assign(norms=norms)
+        for norms, listed in GIVEN["comparisons"].items()
+    ]
+    return with_partners(models, cells.adjusted(pd.concat(frames, ignore_index=True)))
 
 
 @pytest.fixture(scope="module")
 def found(tests: pd.DataFrame) -> pd.DataFrame:
-    return with_controls(verdicts(tests, GIVEN["n_permutations"]), STUDY.relation).set_index(["a", "b"])
+    return verdicts(tests, GIVEN["n_permutations"]).set_index(["a", "b"])
 
 
 def test_every_relation_on_record_has_a_verdict(found: pd.DataFrame) -> None:
@@ -90,9 +94,9 @@ def test_different_hidden_sizes_are_not_compared(found: pd.DataFrame) -> None:
     assert "hidden sizes are 384 and 576" in row["obstacle"]
 
 
-def test_the_other_pairs_of_known_relation_all_came_out_right(found: pd.DataFrame) -> None:
+def test_every_pair_of_known_relation_that_can_be_judged_came_out_right(found: pd.DataFrame) -> None:
     judged = found[found["verdict"] != "not_comparable"]
-    assert (judged["related"] == judged["related_found"]).all()
-    assert (judged["strangers"] == judged["strangers_quiet"]).all()
-    assert set(judged["related"]) == {6, 7}
-    assert set(judged["strangers"]) == {3, 4}
+    groups = [STUDY.relation(*pair).group for pair in judged.index]
+    expected = {"related": lambda key: key in SIGNALS, "independent": lambda key: key == "none"}
+    assert all(expected[group](key) for group, key in zip(groups, judged["verdict"], strict=True))
+    assert (groups.count("related"), groups.count("independent")) == (7, 4)

@@ -40,6 +40,7 @@ import msgspec
 from lnsim.checkpoint.disguise import DISGUISE_BYTES, text_disguise
 from lnsim.checkpoint.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
 from lnsim.errors import HeaderError
+from lnsim.tables import card, table
 
 __all__ = [
     "DTYPE_BITS",
@@ -174,9 +175,10 @@ class Header:
         return f"Header({len(self.tensors)} tensors, a file of {self.file_size} bytes)"
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_checkpoint import header
-
-        return header(self)
+        rows = [(info.name, info.dtype, str(list(info.shape)), info.n_bytes) for info in self.tensors.values()]
+        facts = (f"{len(rows):,} tensors", f"a file of {self.file_size:,} bytes")
+        notes = [f"metadata {key}: {value}" for key, value in self.metadata.items()][:12]
+        return card("Header", "", facts, [table(("tensor", "dtype", "shape", "bytes"), rows)], notes)
 
 
 def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a safetensors file") -> Header:

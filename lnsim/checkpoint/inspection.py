@@ -13,6 +13,7 @@ from lnsim.checkpoint.reading import map_checkpoint, tensor_infos
 from lnsim.checkpoint.roles import RoleMap
 from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
 from lnsim.errors import RoleError
+from lnsim.tables import card, gap_notes, table
 from lnsim.text import printable
 
 __all__ = ["Inspection", "RoleSummary", "inspect"]
@@ -92,9 +93,22 @@ class Inspection:
         return printable(f"Inspection({self.where!r:.160}: {self.family or 'unknown family'}, {roles:.200})")
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_checkpoint import inspection
-
-        return inspection(self)
+        rows = [
+            (role, one.n_layers, one.hidden_size, one.dtype, one.norm_type, "yes" if one.bias else "no", one.example)
+            for role, one in self.roles.items()
+        ]
+        facts = (
+            f"family {self.family or 'unknown'} (model type {self.model_type or 'not told'})",
+            ", ".join(f"{tower} {n} blocks" for tower, n in self.n_layers.items()),
+            f"{self.n_tensors:,} tensors: {', '.join(f'{n:,} {dtype}' for dtype, n in self.dtypes.items())}",
+            f"{len(self.shards)} files, {sum(self.shards.values()):,} bytes",
+            f"commit {self.commit}" if self.commit else "no commit recorded",
+            f"{self.requests} requests, {self.bytes_received:,} bytes" if self.requests else "",
+        )
+        notes = gap_notes(self.missing_layers.items(), self.notes)
+        notes += [f"no roles: {self.problem}"] if self.problem else []
+        header = ("role", "norms", "channels", "stored as", "norm", "β", "first tensor")
+        return card("Inspection", self.where, facts, [table(header, rows)] if rows else [], notes)
 
 
 def inspect(

@@ -26,6 +26,7 @@ from lnsim.checkpoint.source import (
     Traffic,
     by_shard,
     check_totals,
+    checkpoint_card,
     file_in,
     no_progress,
     parse_config,
@@ -63,9 +64,7 @@ class LocalCheckpoint:
         return f"LocalCheckpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_checkpoint import checkpoint
-
-        return checkpoint("LocalCheckpoint", self)
+        return checkpoint_card(self)
 
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors.

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from lnsim.checkpoint.disguise import disguise
 from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
+from lnsim.tables import card, table
 
 __all__ = [
     "MAX_ALL_TENSORS",
@@ -22,6 +23,7 @@ __all__ = [
     "by_shard",
     "check_parts",
     "check_totals",
+    "checkpoint_card",
     "file_in",
     "locate",
     "no_progress",
@@ -117,6 +119,19 @@ class Checkpoint(Protocol):
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:
         """The bytes ``[start, stop)`` of one tensor, for one too large to hold."""
+
+
+def checkpoint_card(found: Checkpoint) -> str:
+    """An opened checkpoint as a notebook shows it: one row a file."""
+    rows = [(name, len(one.tensors), one.file_size) for name, one in found.headers.items()]
+    facts = (
+        f"model type {(found.config or {}).get('model_type', 'not told')}",
+        f"{sum(n for _, n, _ in rows):,} tensors in {len(rows)} files of {sum(size for *_, size in rows):,} bytes",
+        f"commit {found.commit}" if found.commit else "no commit recorded",
+        f"{found.traffic.requests} requests, {found.traffic.bytes_received:,} bytes" if found.traffic.requests else "",
+    )
+    shown = table(("file", "tensors", "bytes"), rows)
+    return card(type(found).__name__, found.where, facts, [shown], [f"note: {note}" for note in found.notes])
 
 
 def file_in(where: str, file: str) -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lnsim.checkpoint.decode import DTYPES
 from lnsim.errors import RoleError
+from lnsim.tables import card, gap_notes, table
 from lnsim.text import printable
 
 __all__ = ["LLAMA_NAMES", "NormVectors", "Offset", "RoleVectors", "TensorSource", "key_of", "same_stored"]
@@ -139,9 +140,16 @@ class RoleVectors:
         return f"RoleVectors({self.role!r:.120}: {what})"
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_vectors import role_vectors
-
-        return role_vectors(self)
+        found = row_facts(self.scale)
+        rows = [(str(layer), *of, name) for layer, of, name in zip(self.layers, found, self.names, strict=True)]
+        facts = (
+            f"{len(rows)} layers",
+            f"{self.hidden_size:,} channels",
+            self.norm_type,
+            f"stored as {self.stored.dtype}",
+        )
+        shown = table(("layer", "norm of γ", "mean", "standard deviation", "tensor"), rows)
+        return card("RoleVectors", self.role, (*facts, "β" if self.bias is not None else "no β"), [shown])
 
     def _ipython_key_completions_(self) -> list[int]:
         return list(self)
@@ -221,9 +229,16 @@ class NormVectors:
         return printable(f"NormVectors({self.source!r:.120}{commit}, {what})")
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_vectors import norm_vectors
-
-        return norm_vectors(self)
+        rows = [
+            (role, len(one.layers), one.hidden_size, str(one.stored.dtype), "no" if one.bias is None else "yes")
+            for role, one in self.roles.items()
+        ]
+        traffic = f"{self.requests} requests, {self.bytes_received:,} bytes" if self.requests else ""
+        commit = f"commit {self.commit}" if self.commit else "no commit recorded"
+        facts = (self.model_type, self.norm_type, f"{self.hidden_size:,} channels", f"{self.n_vectors} vectors")
+        shown = table(("role", "layers", "channels", "stored as", "β"), rows)
+        notes = gap_notes(self.missing_layers.items(), self.notes)
+        return card("NormVectors", self.source, (*facts, commit, traffic), [shown], notes)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
@@ -242,6 +257,14 @@ class NormVectors:
             if vectors.stored_bias is not None:
                 found.update(zip(vectors.bias_names, vectors.stored_bias, strict=True))
         return MappingProxyType(found)
+
+
+def row_facts(scale: npt.NDArray[np.float32]) -> list[tuple[str, str, str]]:
+    """Norm, mean and standard deviation (ddof 0) of each row as texts, ``undefined`` where a value is no number."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        rows = scale.astype(np.float64)
+        values = np.stack([np.sqrt(np.square(rows).sum(axis=1)), rows.mean(axis=1), rows.std(axis=1)], axis=1)
+    return [tuple(f"{v:.3g}".replace("-", "−") if np.isfinite(v) else "undefined" for v in row) for row in values]  # type: ignore[misc]
 
 
 LLAMA_NAMES: Mapping[str, str] = MappingProxyType(

@@ -168,6 +168,9 @@ def tests(
         ``r`` and its null's ``null_mean``, ``null_std``, ``null_low`` and ``null_high`` (its middle 95 %), ``pvalue``;
         ``rank_r`` and ``p_ranks``, the same by ranks; ``p_holm`` and ``p_ranks_holm``, adjusted over all rows.
 
+    Raises:
+        ComparisonError: when no pair was given.
+
     >>> import lnsim
     >>> both = {name: lnsim.load(name) for name in ("all-minilm-l6-v2", "sre-minilm-l6")}
     >>> tests(both, [list(both)], ["post_mlp"], n_permutations=99)[["layers", "pvalue"]].values.tolist()
@@ -186,6 +189,8 @@ def tests(
                     orders[size] = channel_orders(size, n_permutations, seed)
                 found |= _tested(one, other, orders[size], alternative)
             rows.append(found)
+    if not rows:
+        raise ComparisonError("Testing pairs: none was given, or none has the vectors of both its models.")
     return adjusted(pd.DataFrame(rows).reindex(columns=["a", "b", "role", "obstacle", *_TESTED]))
 
 
@@ -218,14 +223,17 @@ def adjusted(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _obstacle(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:
-    """Why these norms of two models cannot be compared, or an empty text."""
-    for key, role in zip((a, b), roles, strict=True):
-        if role not in models[key].roles:
-            return f"{key} has no norm of the role {role}"
-    sizes = [models[key][role].hidden_size for key, role in zip((a, b), roles, strict=True)]
+    """Why these norms of two models cannot be compared, or an empty text; the widths come first."""
+    both = [(models[key], role) for key, role in zip((a, b), roles, strict=True)]
+    sizes = [(one[role] if role in one.roles else one).hidden_size for one, role in both]
     if sizes[0] != sizes[1]:
         return f"their hidden sizes are {sizes[0]} and {sizes[1]}, and no channel of one is a channel of the other"
-    return ""
+    missing = [
+        f"{key} has no norm of the role {role}"
+        for key, role in zip((a, b), roles, strict=True)
+        if role not in models[key].roles
+    ]
+    return missing[0] if missing else ""
 
 
 def _no_layer(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:

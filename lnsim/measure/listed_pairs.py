@@ -31,7 +31,7 @@ _FEW = 8
 
 
 class KnownRelation(Protocol):
-    """What a study says of two models; ``lnsim.study.relations.Relation`` is one."""
+    """What a study says of two models; ``lnsim.study.catalog.Relation`` is one."""
 
     @property
     def kind(self) -> str:

@@ -5,9 +5,7 @@ Each model's vectors are prepared once, however many models they are compared wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +15,7 @@ from lnsim.checkpoint.vectors import RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.rows import Matrix, centre, lengths, row_statistics, scale, widen
 
-__all__ = ["MatchedRows", "matched_rows", "members", "pair_label"]
+__all__ = ["MatchedRows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,30 +70,6 @@ class MatchedRows:
                 "r": _cosines(self.centred[rows], other.centred[others]),
             }
         )
-
-
-def matched_rows(a: RoleVectors, b: RoleVectors) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Layer numbers that both have, and the rows of each, all of shape ``(n_matched,)``.
-
-    Raises:
-        ComparisonError: when they share no layer.
-    """
-    layers, rows_a, rows_b = np.intersect1d(a.layers, b.layers, assume_unique=True, return_indices=True)
-    if not len(layers):
-        raise ComparisonError(
-            f"Matching layers of role '{a.role}': one has layers {a.layers.tolist()}, the other {b.layers.tolist()}."
-        )
-    return layers, rows_a, rows_b
-
-
-def members(*groups: Sequence[Sequence[str]]) -> list[str]:
-    """Every model key in these lists of pairs, once, in order."""
-    return list(dict.fromkeys(key for pairs in groups for pair in pairs for key in pair))
-
-
-def pair_label(a: str, b: str, labels: Mapping[str, str]) -> str:
-    """How readers see a pair of model keys."""
-    return f"{labels[a]} × {labels[b]}"
 
 
 def _unit(rows: Matrix) -> Matrix:

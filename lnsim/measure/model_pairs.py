@@ -32,7 +32,7 @@ PAIR_GROUPS = ("related", "disputed", "independent")
 
 
 class PairRelation(Protocol):
-    """What a study says of two models, as far as it is needed here; ``lnsim.study.relations.Relation`` is one."""
+    """What a study says of two models, as far as it is needed here; ``lnsim.study.catalog.Relation`` is one."""
 
     @property
     def a(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
+from lnsim.tables import card, table
 
 __all__ = ["LEVEL", "NullResult", "centred_unit", "holm", "permute_coordinates", "pvalue"]
 
@@ -64,9 +65,13 @@ class NullResult:
         return f"NullResult(statistic={self.statistic:.6g}, pvalue={self.pvalue:.6g}, {self.alternative}, {null})"
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_null import null_result
-
-        return null_result(self)
+        n, decimals = self.null_distribution.size, len(str(self.null_distribution.size))
+        rows = [("statistic", f"{self.statistic:.4f}"), ("p", f"{self.pvalue:.{decimals}f}")]
+        rows += [("mean of the null", f"{self.null_mean:.4f}"), ("its standard deviation", f"{self.null_std:.4f}")]
+        if np.isfinite(self.exact_std):
+            rows += [("exact mean", f"{self.exact_mean:.4f}"), ("exact deviation", f"{self.exact_std:.4f}")]
+        side = "one-sided, for large values" if self.alternative == "greater" else "two-sided, by absolute value"
+        return card("NullResult", "", (f"{n:,} permutations", side), [table(("", ""), rows)])
 
 
 def pvalue(statistic: float, null_distribution: npt.ArrayLike, alternative: str = "two-sided") -> NullResult:

@@ -1,120 +1,206 @@
-"""This module measures projection matrices (k_proj, v_proj) of several models, layer by layer.
+"""This module measures large matrices (k_proj, v_proj) against each other, a block of rows at a time.
 
-Two matrices without any relation have a cosine near 0, of spread 1 / sqrt(n) over n independent entries. The relative
-length of their difference is then ``sqrt(1 + (|b| / |a|)²)`` and says nothing but the ratio of their lengths. Entries
-of a trained matrix are not independent, so a null that keeps each row whole stands beside it: rows are shuffled.
+Only sums, products of one block and the counts of a histogram are kept: no whole matrix is in memory. Block sums are
+formed in float64 and added without rounding (``math.fsum``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from itertools import combinations
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations, islice
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.nulls import holm, pvalue
-from lnsim.measure.streams import ROWS, Blocks, HalvesSwapped, PairSums, gram, joint_blocks, pair_sums
+from lnsim.measure.undefined import CV_MIN_STANDARD_ERRORS
 
-__all__ = ["all_pairs", "expected_rel_l2", "group_summary", "halves_swapped", "layer_pairs", "row_shuffles", "sizes"]
-
-Matrices = Mapping[tuple[str, int], Blocks]
-"""The matrices of one model by kind and layer."""
+__all__ = ["ROWS", "Blocks", "HalvesSwapped", "PairSums", "gram", "joint_blocks", "pair_sums", "row_shuffles"]
 
 Floats = npt.NDArray[np.float64]
 
-_BESIDE = ("cosine", "pearson", "norm_ratio", "rel_l2", "rel_l2_b", "rel_l2_symmetric", "mean_abs_diff",
-           "p99_abs_diff", "max_abs_diff", "cv_diff")  # fmt: skip
+ROWS = 64
+"""Rows of a block: 64 of 4,096 columns take 2 MB in float64."""
+
+_DROPPED_BITS = 14
+"""Bits of a float32 that the histogram of differences ignores: its bins are at most 1/512 of their value wide."""
+
+_BINS = 2 ** (31 - _DROPPED_BITS)
 
 
-def sizes(models: Mapping[str, Matrices]) -> pd.DataFrame:
-    """What was opened: one row a model and kind, with layers, rows, columns and entries a matrix."""
-    rows = []
-    for model, matrices in models.items():
-        for kind in dict.fromkeys(kind for kind, _ in matrices):
-            (n_rows, n_columns), *_ = {matrices[place].shape for place in matrices if place[0] == kind}
-            layers = [layer for other, layer in matrices if other == kind]
-            row = {"kind": kind, "layers": len(layers), "rows": n_rows, "columns": n_columns}
-            rows.append({"model": model, **row, "entries": n_rows * n_columns})
-    return pd.DataFrame(rows)
+class Blocks(Protocol):
+    """A matrix that is read from top to bottom."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    def blocks(self, rows: int) -> Iterator[npt.NDArray[Any]]:
+        """Blocks of this many rows, the last one maybe shorter, in any real dtype."""
 
 
-def expected_rel_l2(norm_ratio: npt.ArrayLike) -> Floats:
-    """``|a - b| / |a|`` of two uncorrelated matrices whose lengths have the ratio ``|b| / |a|``.
+@dataclass(frozen=True, slots=True)
+class HalvesSwapped:
+    """A matrix with the upper and the lower half of its rows in each other's place, to a whole block of ROWS."""
 
-    >>> expected_rel_l2([1.0]).round(4).tolist()
-    [1.4142]
-    """
-    return np.asarray(np.sqrt(1.0 + np.square(np.asarray(norm_ratio, dtype=np.float64))))
+    matrix: Blocks
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, as before."""
+        return self.matrix.shape
+
+    def blocks(self, rows: int) -> Iterator[npt.NDArray[Any]]:
+        """The lower half first; ComparisonError where the blocks do not all have one size."""
+        n_blocks, rest = divmod(self.shape[0], rows)
+        if rest or n_blocks < 2:
+            raise ComparisonError(
+                f"Swapping the halves of a matrix of {self.shape[0]} rows: two or more whole blocks of {rows} rows "
+                f"were expected."
+            )
+        half = n_blocks // 2
+        return chain(islice(self.matrix.blocks(rows), half, None), islice(self.matrix.blocks(rows), half))
 
 
-def layer_pairs(models: Mapping[str, Matrices], n_permutations: int, seed: int) -> pd.DataFrame:
-    """Every pair of models at equal kind and layer.
+@dataclass(slots=True)
+class PairSums:
+    """What is kept of two matrices a and b.
 
     Args:
-        models: by label, the matrices by kind and layer; a place that only one of two models has is left out.
-        n_permutations: how often rows are shuffled.
+        shape: rows and columns of both.
+        terms: the block sums of a, b, a², b², ab, (a - b)² and ``|a - b|``, one list each.
+        largest: largest ``|a - b|``.
+        counts: histogram of ``|a - b|``, on the grid of float32 without its last bits.
+        shuffled: sum of the products of a with b, its rows in another order, shape ``(n_permutations,)``.
+    """
+
+    shape: tuple[int, int]
+    shuffled: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    terms: dict[str, list[float]] = field(default_factory=dict)
+    largest: float = 0.0
+    counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, dtype=np.int64), repr=False)
+
+    def add(self, a: Floats, b: Floats, orders: npt.NDArray[np.int64] | None = None) -> None:
+        """Take in one block of each, and their products with the rows of b in these orders."""
+        gap = np.abs(a - b)
+        sums = {"a": a.sum(), "b": b.sum(), "aa": np.vdot(a, a), "bb": np.vdot(b, b), "ab": np.vdot(a, b)}
+        for name, value in (sums | {"dd": np.vdot(gap, gap), "gap": gap.sum()}).items():
+            self.terms.setdefault(name, []).append(float(value))
+        self.largest = max(self.largest, float(gap.max()))
+        places = gap.astype(np.float32).view(np.uint32).ravel() >> _DROPPED_BITS
+        self.counts += np.bincount(places, minlength=_BINS)
+        if orders is not None:
+            self.shuffled = self.shuffled + (a @ b.T)[np.arange(len(a)), orders].sum(axis=1)
+
+    def total(self, name: str) -> float:
+        """One of the sums over the whole matrix."""
+        return math.fsum(self.terms[name])
+
+    @property
+    def n(self) -> int:
+        """Number of entries of each matrix."""
+        return self.shape[0] * self.shape[1]
+
+    def measures(self) -> dict[str, float]:
+        """Cosine, r, lengths, differences; NaN where one is undefined.
+
+        ``rel_l2`` divides by the length of a, ``rel_l2_b`` by that of b. ``cv_diff`` needs both means at least
+        CV_MIN_STANDARD_ERRORS standard errors from 0, or it would say only how near 0 they happened to fall.
+        ``p99_abs_diff`` is within 0.1 % of the 99th percentile.
+        """
+        aa, bb, ab, dd = (self.total(name) for name in ("aa", "bb", "ab", "dd"))
+        norm_a, norm_b, length = math.sqrt(aa), math.sqrt(bb), math.sqrt(dd)
+        return {
+            "norm_a": norm_a,
+            "norm_b": norm_b,
+            "cosine": _over(ab, norm_a * norm_b),
+            "pearson": self._pearson(),
+            "norm_ratio": _over(norm_b, norm_a),
+            "rel_l2": _over(length, norm_a),
+            "rel_l2_b": _over(length, norm_b),
+            "rel_l2_symmetric": _over(2 * length, norm_a + norm_b),
+            "mean_abs_diff": self.total("gap") / self.n,
+            "p99_abs_diff": self.quantile(0.99),
+            "max_abs_diff": self.largest,
+            "cv_diff": self._cv_diff(),
+        }
+
+    def quantile(self, share: float) -> float:
+        """The quantile of ``|a - b|``: the middle of the bin that it falls in."""
+        place = int(np.searchsorted(np.cumsum(self.counts), share * self.n))
+        edges = np.array([place << _DROPPED_BITS, (place + 1) << _DROPPED_BITS], dtype=np.uint32).view(np.float32)
+        return float(edges.astype(np.float64).mean())
+
+    def mean_in_standard_errors(self) -> tuple[float, float]:
+        """How far the mean of each matrix lies from 0, in standard errors (std over sqrt(n), ddof 0)."""
+        return self._mean_over_error("a"), self._mean_over_error("b")
+
+    def _mean_over_error(self, name: str) -> float:
+        mean, spread = self._moments(name)
+        return _over(abs(mean) * math.sqrt(self.n), spread)
+
+    def _moments(self, name: str) -> tuple[float, float]:
+        mean = self.total(name) / self.n
+        return mean, math.sqrt(max(0.0, self.total(2 * name) / self.n - mean**2))
+
+    def _pearson(self) -> float:
+        (mean_a, std_a), (mean_b, std_b) = self._moments("a"), self._moments("b")
+        return _over(self.total("ab") / self.n - mean_a * mean_b, std_a * std_b)
+
+    def _cv_diff(self) -> float:
+        if not all(distance >= CV_MIN_STANDARD_ERRORS for distance in self.mean_in_standard_errors()):
+            return math.nan  # NaN, of a matrix without spread, is no distance either
+        (mean_a, std_a), (mean_b, std_b) = self._moments("a"), self._moments("b")
+        return abs(std_a / abs(mean_a) - std_b / abs(mean_b))
+
+
+def joint_blocks(matrices: Sequence[Blocks], rows: int = ROWS) -> Iterator[list[Floats]]:
+    """Blocks of several matrices side by side, in float64.
+
+    Raises:
+        ComparisonError: when the shapes differ, or a value is not finite.
+    """
+    shapes = [matrix.shape for matrix in matrices]
+    if len(set(shapes)) != 1:
+        raise ComparisonError(f"Comparing matrices: all must have one shape, found {', '.join(map(str, shapes))}.")
+    for number, blocks in enumerate(zip(*(matrix.blocks(rows) for matrix in matrices), strict=True)):
+        wide = [block.astype(np.float64) for block in blocks]
+        # A sum of squares shows NaN, infinities and values too large to square, at less cost than a look at each.
+        broken = [place for place, block in enumerate(wide) if not np.isfinite(np.vdot(block, block))]
+        if broken:
+            raise ComparisonError(
+                f"Comparing matrices: matrix {broken[0]}, counted from 0, has a value in rows [{number * rows}, "
+                f"{number * rows + len(wide[0])}) that is not finite or too large to square."
+            )
+        yield wide
+
+
+def pair_sums(
+    matrices: Mapping[str, Blocks], n_permutations: int = 0, seed: int = 0
+) -> dict[tuple[str, str], PairSums]:
+    """Every pair of some matrices, each read once from top to bottom.
+
+    Args:
+        matrices: by name, all of one shape.
+        n_permutations: how often the rows of the second of a pair are shuffled, within blocks of ROWS.
         seed: of the shuffles; all pairs get the same ones.
 
-    Returns:
-        Columns ``kind``, ``layer``, ``pair``, ``n`` (entries), the measures of ``PairSums``, ``expected_rel_l2``,
-        ``null_std`` (1 / sqrt(n)), ``z`` (cosine over it), ``null_std_rows`` (standard deviation of the cosine with
-        rows shuffled, ddof 0), ``p_cosine`` (two-sided, against that null) and ``p_holm`` (for all rows of the table).
-
-    Pairs that share a model are not independent of each other.
+    Raises:
+        ComparisonError: for fewer than two matrices, and as ``joint_blocks``.
     """
-    kinds = list(dict.fromkeys(kind for matrices in models.values() for kind, _ in matrices))
-    pairs = list(combinations(models, 2))
-    rows = [row for place in _places(models) for row in _at_place(models, *place, n_permutations, seed)]
-    if not rows:
-        raise ComparisonError(f"Comparing projection matrices: {', '.join(models)} share no kind and layer.")
-    order = [f"{a} × {b}" for a, b in pairs]
-    rows.sort(key=lambda row: (kinds.index(row["kind"]), order.index(row["pair"]), row["layer"]))
-    frame = pd.DataFrame(rows)
-    return frame.assign(p_holm=holm(frame["p_cosine"].tolist()))
-
-
-def _places(models: Mapping[str, Matrices]) -> list[tuple[str, int]]:
-    return list(dict.fromkeys(place for matrices in models.values() for place in matrices))
-
-
-def _at_place(
-    models: Mapping[str, Matrices], kind: str, layer: int, n_permutations: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    """One row a pair of the models that have this matrix; every block is read once for all pairs."""
-    there = {model: matrices[kind, layer] for model, matrices in models.items() if (kind, layer) in matrices}
-    shapes = {matrix.shape for matrix in there.values()}
-    found = {pair: (PairSums(next(iter(shapes))), np.zeros(n_permutations)) for pair in combinations(there, 2)}
-    if not found:
-        return
-    orders = row_shuffles(next(iter(shapes))[0], n_permutations, seed)
-    for blocks in joint_blocks(list(there.values())):
-        block, order = dict(zip(there, blocks, strict=True)), next(orders)
-        for (a, b), (sums, null) in found.items():
-            sums.add(block[a], block[b])
-            null += _shuffled_products(block[a], block[b], order)
-    for (a, b), (sums, null) in found.items():
-        yield {"kind": kind, "layer": layer, "pair": f"{a} × {b}", **_judged(sums, null)}
-
-
-def _judged(sums: PairSums, null: Floats) -> dict[str, Any]:
-    measures = sums.measures()
-    scale = measures["norm_a"] * measures["norm_b"]
-    judged = pvalue(measures["cosine"], null / scale if scale > 0 else np.full(len(null), np.nan))
-    return {
-        "n": sums.n,
-        **{name: measures[name] for name in ("norm_a", "norm_b", *_BESIDE)},
-        "expected_rel_l2": float(expected_rel_l2(measures["norm_ratio"])),
-        "null_std": 1 / math.sqrt(sums.n),
-        "z": measures["cosine"] * math.sqrt(sums.n),
-        "null_std_rows": judged.null_std,
-        "p_cosine": judged.pvalue,
-        "mean_in_errors": max(sums.mean_in_standard_errors()),
-    }
+    if len(matrices) < 2:
+        raise ComparisonError(f"Comparing matrices: two were expected, found {', '.join(matrices) or 'none'}.")
+    shape = next(iter(matrices.values())).shape
+    found = {pair: PairSums(shape, np.zeros(n_permutations)) for pair in combinations(matrices, 2)}
+    orders = row_shuffles(shape[0], n_permutations, seed)
+    for blocks in joint_blocks(list(matrices.values())):
+        block, order = dict(zip(matrices, blocks, strict=True)), next(orders)
+        for (a, b), sums in found.items():
+            sums.add(block[a], block[b], order if n_permutations else None)
+    return found
 
 
 def row_shuffles(n_rows: int, n_permutations: int, seed: int) -> Iterator[npt.NDArray[np.int64]]:
@@ -128,69 +214,28 @@ def row_shuffles(n_rows: int, n_permutations: int, seed: int) -> Iterator[npt.ND
         yield generator.permuted(np.tile(np.arange(size), (n_permutations, 1)), axis=1)
 
 
-def _shuffled_products(a: Floats, b: Floats, orders: npt.NDArray[np.int64]) -> Floats:
-    """Sum over rows of the inner product of row i of a with row order[i] of b, for each order."""
-    products = a @ b.T
-    return np.asarray(products[np.arange(len(a)), orders].sum(axis=1))
-
-
-def halves_swapped(models: Mapping[str, Matrices], layer: int) -> pd.DataFrame:
-    """Each matrix of one layer against itself with the two halves of its rows swapped: the same heads, renumbered.
+def gram(matrices: Sequence[Blocks]) -> tuple[Floats, Floats]:
+    """Cosine and Pearson r of every matrix with every other.
 
     Returns:
-        Columns ``model``, ``kind``, ``cosine``, ``pearson`` and ``rel_l2``. Renumbering the heads, together with the
-        queries and outputs that go with them, leaves what a model computes as it is.
+        Two arrays of shape ``(n_matrices, n_matrices)``; n blocks are in memory at a time. NaN where a matrix is all
+        zeros (cosine) or constant (r).
     """
-    rows = []
-    for model, matrices in models.items():
-        for kind, matrix in ((kind, found) for (kind, number), found in matrices.items() if number == layer):
-            found = pair_sums(matrix, HalvesSwapped(matrix)).measures()
-            values = {name: found[name] for name in ("cosine", "pearson", "rel_l2")}
-            rows.append({"model": model, "kind": kind, **values})
-    if not rows:
-        raise ComparisonError(f"Swapping rows of layer {layer}: no model has a matrix there.")
-    return pd.DataFrame(rows)
-
-
-def all_pairs(models: Mapping[str, Matrices]) -> pd.DataFrame:
-    """Every matrix with every other of its kind, whatever model and layer.
-
-    Returns:
-        Columns ``kind``, ``a``, ``b``, ``layer_a``, ``layer_b``, ``group`` (``same layer, two models``, ``other layer,
-        two models`` or ``one model, two layers``), ``cosine``, ``pearson`` and ``z`` (cosine times sqrt(n)).
-    """
-    kinds = dict.fromkeys(kind for matrices in models.values() for kind, _ in matrices)
-    return pd.concat([_kind_pairs(models, kind) for kind in kinds], ignore_index=True)
-
-
-def _kind_pairs(models: Mapping[str, Matrices], kind: str) -> pd.DataFrame:
-    places = [(model, layer) for model, found in models.items() for other, layer in found if other == kind]
-    matrices = [models[model][kind, layer] for model, layer in places]
-    cosine, pearson = gram(matrices)
+    products = np.zeros((len(matrices), len(matrices)))
+    sums = np.zeros(len(matrices))
+    for blocks in joint_blocks(matrices):
+        flat = np.stack([block.ravel() for block in blocks])
+        products += flat @ flat.T
+        sums += flat.sum(axis=1)
     n = matrices[0].shape[0] * matrices[0].shape[1]
-    rows = []
-    for i, j in combinations(range(len(places)), 2):
-        (a, layer_a), (b, layer_b) = places[i], places[j]
-        names = {"kind": kind, "a": a, "b": b, "layer_a": layer_a, "layer_b": layer_b}
-        values = {"cosine": cosine[i, j], "pearson": pearson[i, j], "z": cosine[i, j] * math.sqrt(n)}
-        rows.append({**names, "group": _group(a == b, layer_a == layer_b), **values})
-    return pd.DataFrame(rows)
+    return _normalised(products), _normalised(products - np.outer(sums, sums) / n)
 
 
-def _group(one_model: bool, one_layer: bool) -> str:
-    if one_model:
-        return "one model, two layers"
-    return "same layer, two models" if one_layer else "other layer, two models"
+def _normalised(products: Floats) -> Floats:
+    lengths = np.sqrt(np.maximum(np.diag(products), 0.0))
+    scale = np.outer(lengths, lengths)
+    return np.asarray(np.divide(products, scale, out=np.full(products.shape, np.nan), where=scale > 0))
 
 
-def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Pairs by kind and group: how many, mean and standard deviation (ddof 0) of z, largest ``|cosine|`` and ``|r|``.
-
-    Under independent entries z has mean 0 and standard deviation 1; pairs of one group share matrices.
-    """
-    absolute = frame.assign(cosine=frame["cosine"].abs(), pearson=frame["pearson"].abs())
-    found = absolute.groupby(["kind", "group"], sort=False).agg(
-        pairs=("z", "size"), z_mean=("z", "mean"), z_std=("z", lambda z: float(np.std(z))),
-        largest_cosine=("cosine", "max"), largest_r=("pearson", "max"),
-    )  # fmt: skip
-    return found.reset_index("kind")
+def _over(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator > 0 else math.nan

@@ -19,7 +19,7 @@ none             nothing is below the level after adjustment
 
 *Signal*: for at least one kind of norm the mean r of matched layers and its counterpart by ranks both have an adjusted
 p below the level. A *partner* is a layer of the other model whose r is at least ``layer_matrix.PARTNER_FROM``.
-The sentences themselves stand in ``lnsim.render.verdict_words``.
+The sentences themselves stand in ``SENTENCES``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from types import MappingProxyType
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import LEVEL
 
-__all__ = ["RULES", "SIGNALS", "Evidence", "NormTest", "verdict"]
+__all__ = ["RULES", "SENTENCES", "SIGNALS", "Evidence", "NormTest", "sentence", "verdict"]
 
 SIGNALS = ("identical", "one_by_one", "rearranged", "unplaced")
 """Keys of the sentences that speak of a signal."""
@@ -134,6 +134,36 @@ RULES: Mapping[str, str] = MappingProxyType(
     }
 )
 """When each sentence is chosen, in the order in which they are tried."""
+
+
+SENTENCES: Mapping[str, str] = MappingProxyType(
+    {
+        "not_comparable": "Not comparable: {why}.",
+        "identical": "Identical, bit for bit, in every norm vector compared.",
+        "undecided": "Not decided: too few permutations for this many tests.",
+        "one_by_one": "Shared-origin signal, layer by layer: compatible with one trained further from the other, or "
+        "both from the same base.",
+        "rearranged": "Shared-origin signal, layers not one by one: compatible with a common ancestor, or with layers "
+        "cut, repeated or moved.",
+        "unplaced": "Shared-origin signal, no layer with a close partner: compatible with a distant common ancestor.",
+        "contradictory": "Weak or contradictory: Pearson and ranks disagree.",
+        "none": "No shared-origin signal in the norm vectors; this does not show independence.",
+    }
+)
+"""Every sentence by its key; ``{why}`` is what stands in the way of a comparison."""
+
+_REPLICA = "REPLICA, synthetic vectors. "
+
+
+def sentence(key: str, obstacle: str = "", replica: bool = False) -> str:
+    """The sentence of a verdict; of a replica it begins by saying that the vectors are synthetic.
+
+    Args:
+        key: one of RULES.
+        obstacle: what stands in the way of a comparison, where it does.
+        replica: True where the vectors are synthetic.
+    """
+    return (_REPLICA if replica else "") + SENTENCES[key].format(why=obstacle)
 
 
 def verdict(evidence: Evidence) -> str:

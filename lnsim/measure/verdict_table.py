@@ -1,79 +1,82 @@
-"""This module joins the tests of each pair of models to one verdict, and sets the study's controls beside it.
+"""This module joins the tests of each pair of models to one verdict.
 
-The verdict comes from the tests alone. Only then is the known relation laid beside it, and the other pairs whose
-relation is known say how the same procedure did where the answer is on record.
+The verdict comes from the tests alone: known relations take no part in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from lnsim.measure.listed_pairs import KnownRelation
-from lnsim.measure.verdict import SIGNALS, Evidence, NormTest, verdict
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.measure.layer_matrix import LayerMatrix
+from lnsim.measure.metrics import pairwise
+from lnsim.measure.stored_bits import same_bits
+from lnsim.measure.verdict import Evidence, NormTest, verdict
 
-__all__ = ["verdicts", "with_controls"]
+__all__ = ["verdicts", "with_partners"]
+
+_PARTNERS = ("same", "elsewhere", "without", "one_length", "identical")
+_STRONGEST = ("r", "null_low", "null_high", "pvalue", "p_holm", "p_ranks", "p_ranks_holm")
+
+
+def with_partners(models: Mapping[str, NormVectors], tests: pd.DataFrame) -> pd.DataFrame:
+    """The tests with what a verdict rests on besides.
+
+    Args:
+        models: vectors by name.
+        tests: as ``lnsim.tests`` gives them.
+
+    Returns:
+        The same rows with ``same``, ``elsewhere`` and ``without`` (see ``LayerMatrix.partner_counts``), ``one_length``
+        and ``identical`` (see ``verdict.NormTest``); NaN where there is an obstacle.
+    """
+    rows: list[dict[str, Any]] = []
+    for a, b, role, obstacle in tests[["a", "b", "role", "obstacle"]].itertuples(index=False):
+        both = (role.split(" × ") * 2)[:2]
+        rows.append({} if obstacle else _partners(models[a][both[0]], models[b][both[1]]))
+    return tests.join(pd.DataFrame(rows, index=tests.index).reindex(columns=list(_PARTNERS)))
+
+
+def _partners(a: RoleVectors, b: RoleVectors) -> dict[str, Any]:
+    counts = LayerMatrix(pairwise(a.scale, b.scale, "pearson"), a.layers, b.layers).partner_counts()
+    found = {"one_length": np.array_equal(a.layers, b.layers), "identical": same_bits(a, b)}
+    return {name: counts[name] for name in _PARTNERS[:3]} | found
 
 
 def verdicts(tests: pd.DataFrame, n_permutations: int) -> pd.DataFrame:
     """One row a pair, in the order of the tests.
 
     Args:
-        tests: as ``verdict_tests.norm_tests`` gives them.
+        tests: as ``with_partners`` gives them, and ``norms``, what readers see of the role.
         n_permutations: of those tests; it bounds how small a p can be.
 
     Returns:
-        Columns ``a``, ``b``, ``pair``; ``verdict`` (a key of ``verdict.RULES``); ``obstacle``; ``tested`` (kinds of
-        norm, as text) and ``tests`` (how many); ``signals`` (how many both Pearson and ranks pass); ``layers_least``
-        and ``layers_most`` (matched), ``channels``; of the strongest test, that of the smallest p, by r or by ranks:
-        ``strongest`` (its norms), ``r``, ``null_low``, ``null_high``, ``pvalue``, ``p_holm``, ``p_ranks`` and
-        ``p_ranks_holm``; and summed over all tests ``same``, ``elsewhere`` and ``without``.
+        Columns ``a``, ``b``; ``verdict`` (a key of ``verdict.RULES``); ``obstacle``; ``tested`` (norms, as text) and
+        ``tests`` (how many); ``signals`` (how many both Pearson and ranks pass); ``layers_least`` and ``layers_most``
+        (matched), ``channels``; of the strongest test, that of the smallest p, by r or by ranks: ``strongest`` (its
+        norms), ``r``, ``null_low``, ``null_high``, ``pvalue``, ``p_holm``, ``p_ranks`` and ``p_ranks_holm``; and
+        summed over all tests ``same``, ``elsewhere`` and ``without``.
     """
     least_p = min(1.0, int((tests["obstacle"] == "").sum()) / (1 + n_permutations))
     groups = tests.groupby(["a", "b"], sort=False)
     return pd.DataFrame([{"a": a, "b": b, **_judged(rows, least_p)} for (a, b), rows in groups])
 
 
-def with_controls(found: pd.DataFrame, relation: Callable[[str, str], KnownRelation]) -> pd.DataFrame:
-    """The verdicts with what is known of each pair, and with what the *other* pairs of known relation gave.
-
-    Args:
-        found: as ``verdicts`` gives it.
-        relation: what is known of two keys.
-
-    Returns:
-        The same columns, and ``relation``, ``group``, ``related`` (other related pairs that were judged) and
-        ``related_found`` (those with a signal), ``strangers`` and ``strangers_quiet`` (those without any).
-    """
-    known = [relation(a, b) for a, b in zip(found["a"], found["b"], strict=True)]
-    frame = found.assign(relation=[one.kind for one in known], group=[one.group for one in known])
-    judged = ~frame["verdict"].isin(["not_comparable", "undecided"])
-    counted = {
-        "related": (frame["group"] == "related") & judged,
-        "related_found": (frame["group"] == "related") & frame["verdict"].isin(SIGNALS),
-        "strangers": (frame["group"] == "independent") & judged,
-        "strangers_quiet": (frame["group"] == "independent") & (frame["verdict"] == "none"),
-    }
-    return frame.assign(**{name: int(which.sum()) - which.astype(int) for name, which in counted.items()})
-
-
-_STRONGEST = ("r", "null_low", "null_high", "pvalue", "p_holm", "p_ranks", "p_ranks_holm")
-
-
 def _judged(rows: pd.DataFrame, least_p: float) -> dict[str, Any]:
     done = rows[rows["obstacle"] == ""]
     evidence = Evidence(tuple(_norm_test(row) for _, row in done.iterrows()), least_p)
-    first = {"pair": rows["pair"].iloc[0], "verdict": verdict(evidence)}
     counts = {"tests": len(done), "signals": len(evidence.signals)}
     if done.empty:
         reasons = "; ".join(dict.fromkeys(rows["obstacle"]))
-        return {**first, "obstacle": reasons, "tested": "none", **counts, "strongest": "none"}
+        return {"verdict": verdict(evidence), "obstacle": reasons, "tested": "none", **counts, "strongest": "none"}
     least = done[["pvalue", "p_ranks"]].min(axis=1)
     best = done.assign(least=least).sort_values(["least", "r"], ascending=[True, False], kind="stable").iloc[0]
     return {
-        **first,
+        "verdict": verdict(evidence),
         "obstacle": "",
         "tested": ", ".join(done["norms"]),
         **counts,
@@ -82,17 +85,12 @@ def _judged(rows: pd.DataFrame, least_p: float) -> dict[str, Any]:
         "channels": int(best["channels"]),
         "strongest": best["norms"],
         **{name: float(best[name]) for name in _STRONGEST},
-        **{name: int(done[name].sum()) for name in ("same", "elsewhere", "without")},
+        **{name: int(done[name].sum()) for name in _PARTNERS[:3]},
     }
 
 
 def _norm_test(row: pd.Series) -> NormTest:
-    return NormTest(
-        p_holm=float(row["p_holm"]),
-        p_ranks_holm=float(row["p_ranks_holm"]),
-        same=int(row["same"]),
-        elsewhere=int(row["elsewhere"]),
-        without=int(row["without"]),
-        one_length=bool(row["one_length"]),
-        identical=bool(row["identical"]),
-    )
+    same, elsewhere, without = (int(row[name]) for name in _PARTNERS[:3])
+    one_length, identical = (bool(row[name]) for name in _PARTNERS[3:])
+    p_holm, p_ranks_holm = float(row["p_holm"]), float(row["p_ranks_holm"])
+    return NormTest(p_holm, p_ranks_holm, same, elsewhere, without, one_length, identical)

@@ -20,24 +20,20 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ\d])")
 _MOST_HEADLINES = 3
 
 
-def first_screen(reports: Sequence[Report], asked: Sequence[str]) -> list[tuple[str, list[Statement]]]:
+def first_screen(reports: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
     """Label and statements of what was compared, what was found and how far to trust it.
 
     Args:
         reports: all of them, in the order of the index.
-        asked: of each study about two models that someone asked about, the sentence that names them.
     """
     # A replica's numbers say nothing about real models, so they have no place in the answer.
     real = [report for report in reports if report.page["source"] != "replica"]
-    led = _leading(real)
-    if asked:
-        led.sort(key=lambda report: not report.verdicts)  # the sentence on the two that were asked about comes first
-    led = led[:_MOST_HEADLINES]
+    led = _leading(real)[:_MOST_HEADLINES]
     # A headline may have two lines; the first of all is set in large type.
     found: list[Statement] = [line for report in led for line in _headline(report).split("\n")]
     trust: list[Statement] = [_trust(report) for report in led]
     return [
-        ("Compared", [*asked, _compared(real)]),
+        ("Compared", [_compared(real)]),
         ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
         ("Trust", trust or ["Each report names its control and its weakest point."]),
     ]

@@ -35,6 +35,8 @@ _NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
 _PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
 """The first figure of a report, which its entry in the index shows smaller."""
 _PAGE = "application/vnd.lnsim.page+json"
+OF_TWO = "compare"
+"""What stands in place of a number on the page of any two models, which has no index and no neighbours."""
 _THUMBNAIL = "application/vnd.lnsim.thumbnail+json"
 
 
@@ -113,7 +115,8 @@ def write_report(report: Report, path: Path, before: Turn | None = None, after: 
     contents = _mark_sections(report.notebook)
     resources = {"lnsim": _context(report, contents, before, after)}
     body, _ = _exporter().from_notebook_node(report.notebook, resources=resources)
-    body = linked_from(body, str(report.page["study"]))
+    if report.page["number"] != OF_TWO:
+        body = linked_from(body, str(report.page["study"]))
     return write_whole(path, printable(body, keep="\n\t").encode("utf-8"))
 
 
@@ -141,13 +144,15 @@ def _context(
     rows = [(label, [page[label.lower()]]) for label in ("Finding", "Compared", "Control", "Trust")]
     rows += [("Missing", page["absent"])] if page.get("absent") else []
     links = [(f"Previous: {before.number}", before.file)] if before else []
-    links += [("Index", "../index.html")]
+    alone = page["number"] == OF_TWO
+    links += [] if alone else [("Index", "../index.html")]
     links += [(f"Next: {after.number}", after.file)] if after else []
     return {
         "title": report.title, "study": page["study"], "number": page["number"], "compared": page["compared"],
         "badge": markup.badge(page["source"]), "says": markup.says(rows, "Finding"),
         "banner": REPLICA_BANNER if page["source"] == "replica" else "",
-        "contents": contents, "links": links, "turn": [_turn("Previous", before), _index_turn(), _turn("Next", after)],
+        "contents": contents, "links": links, "alone": alone,
+        "turn": [] if alone else [_turn("Previous", before), _index_turn(), _turn("Next", after)],
         "css": asset("report.css"), "script": asset("theme.js") + asset("tables.js"),
         "page_mime": _PAGE, "thumbnail_mime": _THUMBNAIL,
     }  # fmt: skip

@@ -51,7 +51,6 @@ class StudySection:
         entries: one a notebook that ran.
         not_run: number (or an empty text), reason, command (or an empty text).
         reports: the reports of the notebooks that were done.
-        command: what makes them again, where that is not ``run_all.py``: then two models were asked about.
     """
 
     name: str
@@ -61,7 +60,6 @@ class StudySection:
     entries: tuple[Entry, ...]
     not_run: tuple[tuple[str, str, str], ...]
     reports: tuple[Report, ...]
-    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,6 @@ def study_section(study: Study, run: StudyRun, reports: dict[str, Report]) -> St
         entries=tuple(entries),
         not_run=tuple(not_run),
         reports=tuple(reports[number] for number in sorted(reports)),
-        command=study.command,
     )
 
 
@@ -112,7 +109,7 @@ def write_index(sections: Sequence[StudySection], runs: Sequence[StudyRun], path
         css=asset("report.css"),
         script=asset("theme.js") + asset("tables.js"),
         links=_links(sections, pairs, verdicts),
-        says=markup.says(first_screen(reports, [section.about for section in sections if section.command]), "Found"),
+        says=markup.says(first_screen(reports), "Found"),
         figure=_leading_to(figure, "#pairs") if pairs else figure,
         pairs=pairs,
         verdicts=verdicts,
@@ -161,10 +158,9 @@ def _entry(run: StudyRun, number: str, report: Report | None) -> Entry:
 def _foot(sections: Sequence[StudySection], runs: Sequence[StudyRun]) -> list[tuple[str, str]]:
     sources = ", ".join(f"{run.source} ({run.study})" for run in runs if run.outcomes) or "none"
     versions = next((run.versions for run in runs if run.versions), {})
-    commands = dict.fromkeys(section.command or _COMMAND for section in sections) or [_COMMAND]
     offline = all(run.source != "hub" for run in runs)
     return [
         ("Source", sources + ("; no network" if offline else "")),
         ("Versions", ", ".join(f"{name} {number}" for name, number in versions.items()) or "none recorded"),
-        ("Made again by", ", ".join(f"`{command}`" for command in commands)),
+        ("Made again by", f"`{_COMMAND}`"),
     ]

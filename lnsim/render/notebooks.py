@@ -16,16 +16,21 @@ from typing import Any
 from lnsim.errors import NotebookError
 
 __all__ = [
+    "OF_TWO",
     "Notebook",
     "check_parameters",
     "known_parameters",
     "list_notebooks",
+    "notebook_of_two",
     "parse_setting",
     "read_cells",
     "select_notebooks",
 ]
 
-_FILE = re.compile(r"(\d\d)_[a-z0-9_]+\.ipynb")
+_FILE = re.compile(r"(\d\d)_[a-z0-9_]+\.ipynb|compare\.ipynb")
+OF_TWO = "compare.ipynb"
+"""The notebook of any two models; it belongs to no study and has no number."""
+
 _STUDY_SETTINGS = ("study", "source")
 
 
@@ -53,7 +58,7 @@ class Notebook:
 
 def list_notebooks(folder: Path) -> tuple[Notebook, ...]:
     """The notebooks of a folder by number; NotebookError where there are none or one has no question."""
-    paths = sorted(path for path in folder.glob("*.ipynb") if not path.name.startswith("."))
+    paths = sorted(path for path in folder.glob("*.ipynb") if not path.name.startswith(".") and path.name != OF_TWO)
     found = tuple(Notebook(path.name[:2], path, _question(path)) for path in paths)
     if not found:
         raise NotebookError(f"Listing notebooks: the folder '{folder.name}' holds none.")
@@ -61,6 +66,11 @@ def list_notebooks(folder: Path) -> tuple[Notebook, ...]:
     if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
         raise NotebookError(f"Listing notebooks: the number {twice[0]} is used twice; give each its own.")
     return found
+
+
+def notebook_of_two(folder: Path) -> Notebook:
+    """The notebook of any two models."""
+    return Notebook("compare", folder / OF_TWO, _question(folder / OF_TWO))
 
 
 def select_notebooks(notebooks: Sequence[Notebook], only: str | None) -> tuple[Notebook, ...]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
+from lnsim.paths import working_root
 from lnsim.render import markup, origins
 from lnsim.render.csv_files import CSV_MARK, csv_place
 from lnsim.render.parameters import settings
@@ -54,6 +57,8 @@ class Page:
         source: what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``.
         settings: the notebook's parameters: those given, else those of the study's file.
         kind: where the vectors really came from, known once they are loaded.
+        out: folder of this page's own tables and figures, where they are not the project's.
+        command: what makes the page again, where it is not ``run_all.py``.
     """
 
     number: str
@@ -61,6 +66,8 @@ class Page:
     source: str
     settings: SimpleNamespace
     kind: str = "stored"
+    out: Path | None = None
+    command: str = ""
     _given: dict[str, Any] = field(default_factory=dict)
     _used: dict[str, NormVectors] = field(default_factory=dict)
     _labels: dict[str, str] = field(default_factory=dict)
@@ -69,7 +76,14 @@ class Page:
 
     @classmethod
     def open(
-        cls, number: str, study: str, source: str = "auto", variables: Mapping[str, Any] | None = None, **given: Any
+        cls,
+        number: str,
+        study: str,
+        source: str = "auto",
+        variables: Mapping[str, Any] | None = None,
+        out: str = "",
+        command: str = "",
+        **given: Any,
     ) -> Page:
         """Start a page.
 
@@ -79,6 +93,9 @@ class Page:
             source: where its vectors come from.
             variables: the notebook's variables, as ``globals()`` gives them; the page tells which of its parameters
                 differ from the study's file.
+            out: folder of the page's own tables and figures, seen from the working folder of the project; a page with
+                one needs no parameters in the study's file.
+            command: what makes the page again, where it is not ``run_all.py``.
             given: the notebook's own parameters; None stands for the study file's value.
 
         Raises:
@@ -89,8 +106,11 @@ class Page:
         from lnsim.plots import style
         from lnsim.study.catalog import load_study
 
-        mpl.rcParams.update(style)  # what a cell adds to a figure looks like the rest of it
+        # What a cell adds to a figure looks like the rest of it; a figure of the reader's own keeps its layout.
+        mpl.rcParams.update({name: value for name, value in style.items() if not name.startswith("figure.")})
         loaded = load_study(study)
+        if out:
+            return cls(number, loaded, source, SimpleNamespace(**given), out=working_root() / out, command=command)
         found = settings(loaded, number, given)
         stands = loaded.experiments[number]
         asked = given if variables is None else {name: variables[name] for name in stands if name in variables}
@@ -125,6 +145,11 @@ class Page:
         self._used.update(found.vectors)
         self._missing.update(found.missing)
         return dict(found.vectors)
+
+    def take(self, label: str, source: str) -> NormVectors:
+        """The vectors of a model that is none of the study's, under the name that readers see."""
+        self._used[label] = load(source)
+        return self._used[label]
 
     def load_weights(
         self, keys: Iterable[str], kinds: Sequence[str], layers: Sequence[int]
@@ -286,7 +311,7 @@ class Page:
             headline or verdicts,
             kinds,
             verdicts,
-            csv_place(self.study.name, path.name),
+            csv_place(self.study.name, path.name) if self.out is None else f"tables/{path.name}",
         )
         marks = {"headline_table": headline, "verdicts": verdicts}
         marked: dict[str, Any] = {name: True for name, is_so in marks.items() if is_so}
@@ -318,7 +343,7 @@ class Page:
         rows: list[tuple[str, str]] = []
         if models_in is None:
             for key, vectors in self._used.items():
-                rows += origins.model_rows(self.study.model(key).label, vectors)
+                rows += origins.model_rows(self.study.labels.get(key, key), vectors)
         else:
             place = f"`data/tables/{self.study.name}/{self.number}_{models_in}.csv`"
             rows.append(("Models", f"{len(self._used)} stored extracts, one a row of {place}"))
@@ -331,16 +356,14 @@ class Page:
         _show({"text/html": markup.provenance(rows)})
 
     def _command(self) -> str:
-        if self.study.command:
-            return self.study.command
+        if self.command:
+            return self.command
         source = "" if self.kind == "stored" else f" --source {self.kind}"
         changed = "".join(f" --set {shlex.quote(f'{name}={value!r}')}" for name, value in self._given.items())
         return f"python run_all.py --study {self.study.name}{source} --only {self.number}{changed}"
 
     def _folder(self, kind: str) -> Any:
-        from lnsim.paths import working_root
-
-        return working_root() / kind / self.study.name
+        return working_root() / kind / self.study.name if self.out is None else self.out / Path(kind).name
 
     def _count(self, kind: str, name: str) -> int:
         """Number of a figure or table: the same name keeps its number when a cell is run again."""

@@ -11,15 +11,13 @@ import numpy as np
 
 from lnsim.checkpoint.extract_many import read_many, read_pair
 from lnsim.checkpoint.question import Question
-from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError
-from lnsim.measure.metrics import pairwise
 from lnsim.measure.pair_summary import PairSummary, summarise_pair
 from lnsim.near_names import with_near_names
 from lnsim.render.markup import typographic
-from lnsim.render.strip import SCALE
 from lnsim.render.summary_words import LLAMA_SPELLING, ROWS, pair_sentence, reading, remarks, shown
-from lnsim.reprs.pieces import Picture, card, sparkline, table
+from lnsim.tables import card, table
 from lnsim.text import printable
 
 if TYPE_CHECKING:
@@ -54,6 +52,11 @@ class Comparison:
     def sentence(self) -> str:
         """The verdict: one sentence out of a fixed set."""
         return pair_sentence({"a": self.a, "b": self.b}, self.summary)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was not compared, and what a reader must know of the rest, a sentence each."""
+        return tuple(remarks({"a": self.a, "b": self.b}, self.summary))
 
     def to_frame(self) -> pd.DataFrame:
         """One row a role: the measures of ``lnsim compare --json``; what is not defined is missing."""
@@ -132,8 +135,6 @@ class Comparison:
         spellings = [LLAMA_SPELLING.get(role, "") for role in roles]
         if any(spellings):
             rows.insert(0, ["as Llama names it", *spellings])
-        curves = (_curve(self.a[role], self.b[role]) for role in roles)
-        rows.append([_cell(f"r by layer, {SCALE[0]:g} to {SCALE[1]:g}"), *curves])
         return table(("measure", *roles), rows)
 
 
@@ -193,9 +194,3 @@ def _narrowed(vectors: NormVectors, roles: tuple[str, ...] | None) -> NormVector
 def _cell(text: str) -> str:
     """With a real minus sign; a dash by itself stands for what is not defined."""
     return text if text == "-" else typographic(text)
-
-
-def _curve(a: RoleVectors, b: RoleVectors) -> Picture:
-    layers, rows_a, rows_b = np.intersect1d(a.layers, b.layers, assume_unique=True, return_indices=True)
-    values = np.diag(pairwise(a.scale[rows_a], b.scale[rows_b], "pearson"))
-    return sparkline(values.tolist(), layers.tolist(), "Pearson r", SCALE)

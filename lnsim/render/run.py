@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError, StudyError
-from lnsim.render.bytecode import shared_bytecode
 from lnsim.render.csv_files import keep_csvs
 from lnsim.render.execution import execute
 from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
@@ -107,7 +106,7 @@ def run_plans(
         each(plan.study.name, outcome)
         return outcome
 
-    with shared_bytecode(), ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         outcomes = list(pool.map(run, tasks))
     runs = []
     for plan in plans:

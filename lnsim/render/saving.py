@@ -26,7 +26,7 @@ __all__ = ["REPORTS_MARK", "claim_folder", "figure_bytes", "save_animation", "sa
 REPORTS_MARK = ".lnsim-reports"
 """File that says of a folder that it is one of reports."""
 
-_NAME = re.compile(r"\d\d_[a-z0-9_]+")
+_NAME = re.compile(r"(\d\d|compare)_[a-z0-9_]+")
 _TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
 _DPI = 200
 _GIF_DPI = 90

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
 from lnsim.measure.pair_summary import PairSummary
 from lnsim.measure.role_summary import RoleSummary
-from lnsim.render.verdict_words import sentence
+from lnsim.measure.verdict import sentence
 
 __all__ = ["LLAMA_SPELLING", "ROWS", "pair_sentence", "reading", "remarks", "shown"]
 

@@ -1,26 +1,290 @@
-"""This module reads studies from ``data/studies/*.toml``.
+"""This module reads studies from ``data/studies/*.toml``: the models, how they are related, what each notebook gets.
 
 Anything in a study file that cannot be right stops the reading with a StudyError that names the file, the key, what was
-expected and what was found.
+expected and what was found. A study of found models states each relation with its evidence. Where the models were made
+for the purpose, their parents are known, and every relation among them follows.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from lnsim.checkpoint.roles import ROLES
+from lnsim.checkpoint.weights import KINDS as MATRIX_KINDS
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
-from lnsim.study.fields import Fields, wrong
-from lnsim.study.parameters import NUMBERS
-from lnsim.study.relations import KINDS, Relation
-from lnsim.study.values import COLOUR, KEY, MODEL_KINDS, SOURCES, Experiment, Model, Study
 
-__all__ = ["Experiment", "Model", "Relation", "Study", "list_studies", "load_study"]
+__all__ = ["GROUPINGS", "KINDS", "NUMBERS", "RELATED_KINDS", "Model", "Relation", "Study", "list_studies", "load_study"]
 
-_REPO_ID = r"[A-Za-z0-9][\w.-]*/[\w.-]+"
+NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(14))
+"""Notebook numbers that a study may speak of."""
+
+GROUPINGS: tuple[str, ...] = ("kind", "family")
+"""By what the models of a study can be grouped."""
+
+KINDS: Mapping[str, str] = {
+    "exact_copy": "the norms of b are those of a, bit for bit",
+    "fine_tune": "b was trained further from a",
+    "derived": "b was made from a, in a way that the study tells",
+    "depth_expanded": "b has layers of a, some of them repeated",
+    "shared_base": "both were trained further from one checkpoint",
+    "common_ancestor": "both have layers that come from one checkpoint",
+    "related": "a relation is documented or plain, its course is not",
+    "disputed": "a relation is claimed and denied; the pair is no control",
+    "independent": "no relation is known: presumed strangers",
+}
+"""Kinds of relation with their meaning; a comes first where one model comes from the other."""
+
+RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))
+"""Kinds whose two models share an origin."""
+
+_DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
+_MADE = {"copies": ("exact_copy",), "derived": RELATED_KINDS, "controls": ("independent",)}
+"""By parameter, the kinds of relation that its pairs must have on record: no label without its evidence."""
+
+Text = Annotated[str, Meta(pattern=r"\S")]
+Source = Literal["stored", "hub", "replica"]
+Whole = Annotated[int, Meta(ge=0, le=9999)]
+Draws = Annotated[int, Meta(ge=2, le=1_000_000)]
+Keys = Annotated[list[str], Meta(min_length=1)]
+Pairs = list[tuple[str, str]]
+Roles = Annotated[list[str], Meta(min_length=1)]
+Layers = Annotated[list[Whole], Meta(min_length=1)]
+
+T = TypeVar("T")
+
+
+class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One model of a study.
+
+    Args:
+        key: short name, the one that parameters, tables and relations use.
+        label: the name that readers see.
+        repo_id: repo on the Hub, or None where the model has none.
+        revision: what to ask the Hub for: a commit where one is on record, else a branch; None without a repo.
+        stored: name of the stored extract; the repo id where the extract comes from the Hub.
+        colour: ``#rrggbb``, the model's own in every figure.
+        family: the architecture, in a reader's words.
+        kind: ``dense`` or ``moe``.
+        note: anything that a reader of its numbers must know; may be empty.
+        parents: keys of the models it was made from, in a study that made its models.
+        derivation: how it was made from them, in a phrase; empty where it has no parents.
+    """
+
+    key: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
+    label: Text
+    colour: Annotated[str, Meta(pattern=r"^#[0-9a-f]{6}\Z")]
+    family: Text
+    kind: Literal["dense", "moe"]
+    repo_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][\w.-]*/[\w.-]+\Z")] | None = None
+    revision: Text | None = None
+    stored: str = ""
+    note: str = ""
+    parents: tuple[str, ...] = ()
+    derivation: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.stored:
+            msgspec.structs.force_setattr(self, "stored", self.repo_id or "")
+
+
+class Relation(Struct, frozen=True, forbid_unknown_fields=True):
+    """The relation of two models.
+
+    Args:
+        a: key of one model; the origin, where the kind has one.
+        b: key of the other.
+        kind: one of KINDS.
+        evidence: one sentence: who says so, or what shows it.
+    """
+
+    a: str
+    b: str
+    kind: str
+    evidence: Text
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"expected one of {', '.join(KINDS)} as its kind, found '{self.kind}'")
+        if self.a == self.b:
+            raise ValueError(f"'{self.a}' is related to itself; name two models")
+
+    @property
+    def derived(self) -> bool:
+        """True where b comes from a: a positive control with a direction."""
+        return self.kind in _DERIVED
+
+    @property
+    def related(self) -> bool:
+        """True where the two share an origin: a positive control."""
+        return self.kind in RELATED_KINDS
+
+    @property
+    def independent(self) -> bool:
+        """True where the two are presumed strangers: a negative control."""
+        return self.kind == "independent"
+
+    @property
+    def group(self) -> str:
+        """What the pair counts as in a table of pairs: ``related``, ``independent``, or ``disputed``, no control."""
+        return "related" if self.related else self.kind
+
+
+class _Comparison(Struct, forbid_unknown_fields=True):
+    """Pairs compared in one kind of norm, which may have another role in each model."""
+
+    roles: tuple[str, str]
+    pairs: Pairs
+
+
+class _Parameters(Struct, forbid_unknown_fields=True):
+    """What a study may give to a notebook; a new parameter is one line here."""
+
+    model: str | UnsetType = UNSET
+    featured: str | UnsetType = UNSET
+    models: Keys | UnsetType = UNSET
+    alone: Keys | UnsetType = UNSET
+    pairs: Pairs | UnsetType = UNSET
+    derived: Pairs | UnsetType = UNSET
+    copies: Pairs | UnsetType = UNSET
+    controls: Pairs | UnsetType = UNSET
+    roles: Roles | UnsetType = UNSET
+    kinds: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    blind: list[Text] | UnsetType = UNSET
+    layers: Layers | UnsetType = UNSET
+    distances: Layers | UnsetType = UNSET
+    cells: Annotated[list[tuple[Whole, Whole]], Meta(min_length=1)] | UnsetType = UNSET
+    sets: Annotated[dict[str, Keys], Meta(min_length=1)] | UnsetType = UNSET
+    comparisons: Annotated[dict[str, _Comparison], Meta(min_length=1)] | UnsetType = UNSET
+    group_by: Literal["kind", "family"] | UnsetType = UNSET
+    layer: Whole | UnsetType = UNSET
+    baseline_layer: Whole | UnsetType = UNSET
+    n_permutations: Annotated[int, Meta(ge=1, le=1_000_000)] | UnsetType = UNSET
+    n_draws: Draws | UnsetType = UNSET
+    n_sampled: Draws | UnsetType = UNSET
+    n_power_draws: Draws | UnsetType = UNSET
+    threshold: Annotated[float, Meta(gt=0, lt=1)] | UnsetType = UNSET
+    seed: Annotated[int, Meta(ge=0, lt=2**32)] | UnsetType = UNSET
+
+    def keys(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Model keys by the parameter that holds them, a list or a pair at a time."""
+        for name in ("model", "featured"):
+            if (one := getattr(self, name)) is not UNSET:
+                yield name, [one]
+        for name in ("models", "alone"):
+            yield name, getattr(self, name) or []
+        for name in ("pairs", *_MADE):
+            for pair in getattr(self, name) or ():
+                yield name, pair
+        for name, some in (self.sets or {}).items():
+            yield f"sets.{name}", some
+        for name, one in (self.comparisons or {}).items():
+            for pair in one.pairs:
+                yield f"comparisons.{name}.pairs", pair
+
+
+class Study(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is compared with what.
+
+    Args:
+        title: heading that readers see.
+        about: one sentence.
+        sources: where its vectors may come from, the preferred one first.
+        models: in the order of the file.
+        relations: every relation on record; a pair that has none is presumed independent.
+        experiments: parameters by notebook number, as the file gives them.
+        not_run: by notebook number, why this study does not run it; a phrase without a full stop.
+        name: the file's name without ``.toml``.
+    """
+
+    title: Text
+    about: Text
+    sources: Annotated[tuple[Source, ...], Meta(min_length=1)]
+    models: Annotated[tuple[Model, ...], Meta(min_length=1)]
+    relations: tuple[Relation, ...] = ()
+    experiments: Mapping[str, Mapping[str, Any]] = {}
+    not_run: Mapping[str, str] = {}
+    name: str = ""
+
+    @property
+    def has_descent(self) -> bool:
+        """True where the study made its models, so that every relation follows from their parents."""
+        return any(model.parents for model in self.models)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What readers see of each model, by key."""
+        return {model.key: model.label for model in self.models}
+
+    @property
+    def colours(self) -> Mapping[str, str]:
+        """The colour of each model, by the label that readers see."""
+        return {model.label: model.colour for model in self.models}
+
+    def kinds(self, by: str) -> Mapping[str, str]:
+        """What each model is counted as where models are grouped, by key, in a reader's words.
+
+        Args:
+            by: ``kind`` or ``family``.
+
+        Raises:
+            StudyError: for anything else.
+        """
+        if by not in GROUPINGS:
+            raise StudyError(f"Grouping the models of '{self.name}': expected {' or '.join(GROUPINGS)}, found '{by}'.")
+        return {model.key: getattr(model, by).replace("moe", "MoE") for model in self.models}
+
+    def model(self, key: str) -> Model:
+        """The model of a key; StudyError names the keys there are."""
+        for model in self.models:
+            if model.key == key:
+                return model
+        known = ", ".join(model.key for model in self.models)
+        raise StudyError(f"Study '{self.name}' has no model '{key}'; its models are {known}.")
+
+    def relation(self, a: str, b: str) -> Relation:
+        """How two models are related, in either order: by descent where the study made its models, else as it states.
+
+        A pair without a stated relation is presumed independent.
+
+        Raises:
+            StudyError: when a key is unknown, or both are the same.
+        """
+        if self.model(a) == self.model(b):
+            raise StudyError(f"Study '{self.name}': '{a}' has no relation to itself; name two models.")
+        if self.has_descent:
+            return self._by_descent(a, b)
+        for relation in self.relations:
+            if {relation.a, relation.b} == {a, b}:
+                return relation
+        return Relation(a, b, "independent", "No relation is on record: presumed independent.")
+
+    def ancestors(self, key: str) -> frozenset[str]:
+        """Keys of all models that this one was made from, itself not among them."""
+        parents = self.model(key).parents
+        return frozenset(parents).union(*map(self.ancestors, parents))
+
+    def _by_descent(self, a: str, b: str) -> Relation:
+        above = {key: self.ancestors(key) for key in (a, b)}
+        if a in above[b] or b in above[a]:
+            origin, made = (a, b) if a in above[b] else (b, a)
+            model = self.model(made)
+            made_from = f"Made here from {' and '.join(model.parents)}: {model.derivation}."
+            return Relation(origin, made, "derived", made_from)
+        if shared := above[a] & above[b]:
+            return Relation(a, b, "common_ancestor", f"Both were made here from {' and '.join(sorted(shared))}.")
+        return Relation(a, b, "independent", "Made here from random weights of other seeds, without a common ancestor.")
+
+    def pairs(self) -> tuple[Relation, ...]:
+        """Every pair of the study's models once, in the order of the file."""
+        return tuple(self.relation(a, b) for a, b in combinations(self.labels, 2))
 
 
 def list_studies() -> tuple[str, ...]:
@@ -43,83 +307,119 @@ def load_study(name: str) -> Study:
         )
     path = studies_dir() / f"{name}.toml"
     try:
-        return _study(name, Fields(_parsed(path)))
+        table = tomllib.loads(path.read_bytes().decode("utf-8"))
+        return _checked({**table, "name": name})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StudyError(f"Reading data/studies/{path.name}: expected a TOML file in UTF-8, found {error}.") from None
     except StudyError as error:
         raise StudyError(f"Reading data/studies/{path.name}: {error}") from None
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _converted(value: Any, kind: type[T], at: str = "") -> T:
+    """A value of its type; StudyError names the key inside `at`, what was expected and what was found."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise StudyError(f"expected a TOML file in UTF-8, found an error: {error}.") from None
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        what, _, inside = str(error).partition(" - at `$")
+        key = (at + inside.removesuffix("`")).lstrip(".")
+        raise StudyError(f"key '{key}': {what}." if key else f"{what}.") from None
 
 
-def _study(name: str, top: Fields) -> Study:
-    title, about, sources = top.text("title"), top.text("about", "one sentence"), _sources(top)
-    models = tuple(_model(fields, sources) for fields in top.tables("models"))
-    if not models:
-        raise StudyError("key 'models': expected at least one model, written [[models]], found none.")
-    relations = tuple(_relation(fields) for fields in top.tables("relations"))
-    experiments, not_run = top.mapping("experiments"), top.mapping("not_run")
-    command = top.optional_text("command") or ""
-    top.close()
-    return Study(name, title, about, sources, models, relations, experiments, _not_run(not_run), command)
-
-
-def _sources(top: Fields) -> tuple[str, ...]:
-    expected = f"a list of sources among {', '.join(SOURCES)}, each once"
-    value = top.take("sources", expected)
-    known = isinstance(value, list) and all(isinstance(item, str) and item in SOURCES for item in value)
-    if not known or not value or len(set(value)) != len(value):
-        raise wrong("sources", expected, value)
-    return tuple(value)
-
-
-def _model(fields: Fields, sources: tuple[str, ...]) -> Model:
-    key = fields.text("key", "a short name of small letters, digits and _", KEY)
-    fields.at = f"models.{key}"
-    repo_id = fields.optional_text("repo_id", "a repo id, owner/name", _REPO_ID)
-    stored = fields.optional_text("stored") or repo_id
-    if stored is None or ("hub" in sources and repo_id is None):
-        needed = "repo_id" if "hub" in sources else "stored"
-        raise StudyError(f"key '{fields.key(needed)}': this study's sources need it, found no such key. Add it.")
-    model = Model(
-        key=key,
-        label=fields.text("label"),
-        repo_id=repo_id,
-        revision=fields.optional_text("revision"),
-        stored=stored,
-        colour=fields.text("colour", "a colour as #rrggbb in small letters", COLOUR),
-        family=fields.text("family"),
-        kind=fields.choice("kind", MODEL_KINDS),
-        note=fields.optional_text("note") or "",
-        parents=_parents(fields),
-        derivation=fields.optional_text("derivation") or "",
-    )
-    fields.close()
-    return model
-
-
-def _parents(fields: Fields) -> tuple[str, ...]:
-    expected = "a list of model keys"
-    value = fields.take("parents", expected) if "parents" in fields.table else []
-    if not isinstance(value, list) or not all(isinstance(key, str) for key in value):
-        raise wrong(fields.key("parents"), expected, value)
-    return tuple(value)
-
-
-def _relation(fields: Fields) -> Relation:
-    a, b = fields.text("a", "a model key"), fields.text("b", "a model key")
-    relation = Relation(a, b, fields.choice("kind", KINDS), fields.text("evidence", "one sentence"))
-    fields.close()
-    return relation
-
-
-def _not_run(table: Mapping[str, Any]) -> dict[str, str]:
-    for number, reason in table.items():
+def _checked(table: Mapping[str, Any]) -> Study:
+    study = _converted(table, Study)
+    for what in ("key", "label", "colour"):
+        _once("models", [getattr(model, what) for model in study.models], f"each {what}")
+    _once("sources", list(study.sources), "each source")
+    for model in study.models:
+        _check_model(study, model)
+    _check_relations(study)
+    for number in (*study.experiments, *study.not_run):
         if number not in NUMBERS:
-            raise wrong(f"not_run.{number}", f"a notebook number, {NUMBERS[0]} to {NUMBERS[-1]}", number)
-        if not isinstance(reason, str) or not reason.strip() or reason.endswith("."):
-            raise wrong(f"not_run.{number}", "a phrase without a full stop", reason)
-    return dict(table)
+            raise StudyError(f"key '{number}': expected a notebook number, {NUMBERS[0]} to {NUMBERS[-1]}.")
+    for number, given in study.experiments.items():
+        _check_parameters(study, number, given)
+    for number, reason in study.not_run.items():
+        if number in study.experiments:
+            raise StudyError(f"key 'not_run.{number}': notebook {number} also has parameters; keep one of the two.")
+        if not reason.strip() or reason.endswith("."):
+            raise StudyError(f"key 'not_run.{number}': expected a phrase without a full stop, found '{reason}'.")
+    frozen = {number: MappingProxyType(dict(given)) for number, given in study.experiments.items()}
+    return msgspec.structs.replace(study, experiments=MappingProxyType(frozen))
+
+
+def _check_model(study: Study, model: Model) -> None:
+    at = f"models.{model.key}"
+    needed = "repo_id" if "hub" in study.sources else "stored"
+    if not getattr(model, needed):
+        raise StudyError(f"key '{at}.{needed}': this study's sources need it, found no such key. Add it.")
+    before = [one.key for one in study.models[: study.models.index(model)]]
+    if unknown := [key for key in model.parents if key not in before]:
+        raise StudyError(f"key '{at}.parents': expected keys of models listed before it, found '{unknown[0]}'.")
+    if bool(model.parents) != bool(model.derivation):
+        raise StudyError(f"key '{at}': expected parents and derivation together or neither, found one of them.")
+
+
+def _check_relations(study: Study) -> None:
+    """No unknown model, no pair twice, and none left out that others imply."""
+    if study.relations and study.has_descent:
+        raise StudyError("key 'relations': expected none beside models with parents, from which all follow.")
+    found: dict[frozenset[str], Relation] = {}
+    for one in study.relations:
+        _check_keys("relations", (one.a, one.b), study.labels)
+        pair = frozenset((one.a, one.b))
+        if pair in found:
+            raise StudyError(f"key 'relations': the pair '{one.a}' and '{one.b}' is listed twice.")
+        found[pair] = one
+    # Two models related to a third are hardly strangers, so their own relation must be stated, whatever it is.
+    for first, second in combinations([pair for pair, one in found.items() if one.related], 2):
+        if len(first ^ second) == 2 and first ^ second not in found:
+            a, b = sorted(first ^ second)
+            (middle,) = first & second
+            raise StudyError(
+                f"key 'relations': '{a}' and '{b}' are both related to '{middle}', expected their own relation too. "
+                "Add it, if only as independent with the evidence for that."
+            )
+
+
+def _check_parameters(study: Study, number: str, given: Mapping[str, Any]) -> None:
+    at = f"experiments.{number}"
+    found = _converted(given, _Parameters, at)
+    for name, keys in found.keys():  # noqa: SIM118  # a method, not a mapping's
+        _check_keys(f"{at}.{name}", keys, study.labels)
+    for name in ("roles", "kinds", "blind", "cells"):
+        _once(f"{at}.{name}", getattr(found, name) or [], "each entry")
+    of_roles = {
+        "roles": found.roles or [],
+        **{f"comparisons.{n}.roles": one.roles for n, one in (found.comparisons or {}).items()},
+    }
+    for name, roles in of_roles.items():
+        if unknown := [role for role in roles if role.rpartition("/")[2] not in ROLES]:
+            raise StudyError(
+                f"key '{at}.{name}': expected a role, of its tower as tower/role ({', '.join(ROLES)}), found "
+                f"'{unknown[0]}'."
+            )
+    if unknown := [kind for kind in found.kinds or () if kind not in MATRIX_KINDS]:
+        raise StudyError(f"key '{at}.kinds': expected one of {', '.join(MATRIX_KINDS)}, found '{unknown[0]}'.")
+    for name in ("layers", "distances"):
+        if any(later <= earlier for earlier, later in pairwise(getattr(found, name) or ())):
+            raise StudyError(f"key '{at}.{name}': expected ascending layer numbers, none twice, found {given[name]}.")
+    for name in ("pairs", *_MADE):
+        _once(f"{at}.{name}", [sorted(pair) for pair in getattr(found, name) or ()], "each entry")
+    for name, kinds in _MADE.items():
+        for a, b in getattr(found, name) or ():
+            if (kind := study.relation(a, b).kind) not in kinds:
+                raise StudyError(
+                    f"key '{at}.{name}': expected a pair whose relation is {' or '.join(kinds)}, found '{a}' and "
+                    f"'{b}', which are on record as {kind}."
+                )
+
+
+def _check_keys(at: str, keys: Sequence[str], known: Collection[str]) -> None:
+    if unknown := [key for key in keys if key not in known]:
+        raise StudyError(f"key '{at}': expected model keys of this study ({', '.join(known)}), found '{unknown[0]}'.")
+    _once(at, list(keys), "each entry")
+
+
+def _once(at: str, values: Sequence[Any], what: str) -> None:
+    if twice := [value for place, value in enumerate(values) if value in values[:place]]:
+        raise StudyError(f"key '{at}': expected {what} once, found {twice[0]!r} twice.")

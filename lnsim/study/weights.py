@@ -18,7 +18,7 @@ from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
 from lnsim.checkpoint.weights import WeightMatrix, find_weights
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.paths import replica_dir, working_root
-from lnsim.study.values import Model, Study
+from lnsim.study.catalog import Model, Study
 from lnsim.study.vectors import no_replica, source_kind
 
 __all__ = ["StudyWeights", "fetch_for", "fetch_weights", "study_weights", "weights_path"]

@@ -2,6 +2,6 @@
 
 ``rows`` reads what was published and of which vectors, ``intervals`` does the arithmetic of printed numbers, ``bounds``
 holds what is known of a quantity, ``published`` and ``measured`` are the two places where it is known from,
-``evaluate`` and ``counting`` hold a row against that, ``judging`` gives every row its verdict, ``findings`` does the
-arithmetic of the audit's main findings, ``report`` shows all of it.
+``evaluate`` and ``counting`` hold a row against that, ``judging`` gives every row its verdict, ``findings`` holds the
+numbers of the audit's main findings, ``report`` shows the verdicts. What follows is computed in notebook 10.
 """

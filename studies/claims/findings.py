@@ -1,17 +1,11 @@
-"""This module does the arithmetic of the audit's four main findings.
+"""This module finds the numbers that the main findings are computed from, and seeks values that meet printed ones.
 
-A printed table of cosines: a cosine follows from two shares and one r, so with the shares known, even r from -1 to 1
-leaves only an interval, and a cell outside of it was not measured on vectors with these means and standard deviations.
+A printed table of cosines with what is known of both shares; the values of a "difference in sigma"; the shares of
+changed values that a figure shows, by layer. What follows from them is computed in notebook 10.
 
 Groups of models: the published run gives mean and standard deviation of the cosines of one group with another, and
 within the other. Shares and correlations are sought that bring all four numbers within half a digit. If no pair may
 have an r beyond a bound, and even the best choice misses, the printed numbers need a pair with more.
-
-A "difference in sigma": divided by the spread of four chosen values, a difference is a size of effect, in units of one
-that hardly spreads, and no significance: no reshuffling of the eight can give a p-value below one in seventy.
-
-Rounding: values are stored on a grid whose step grows with the value, and γ grows with depth. So the same update,
-rounded to BF16, must change fewer values the deeper the layer. Here γ is a normal sample, in closed form its quantiles.
 """
 
 from __future__ import annotations
@@ -20,30 +14,24 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import brentq, least_squares
-from scipy.special import ndtri
+from scipy.optimize import least_squares
 
 from lnsim.errors import StudyError
-from lnsim.measure.grid import expected_change, spacing
-from studies.claims import intervals
 from studies.claims.bounds import Bound, best
-from studies.claims.intervals import ANY_COSINE, HIDDEN_SIZE
+from studies.claims.intervals import ANY_COSINE
 from studies.claims.published import Corpus, Published
 from studies.claims.rows import Cell, Claim, Vector, cells_of
 
 __all__ = [
     "Groups",
-    "best_fits",
-    "by_rounding_alone",
-    "effect_claim",
-    "effect_sizes",
-    "least_pvalue",
+    "effect_values",
+    "fit",
+    "printed_cells",
     "printed_groups",
-    "printed_table",
+    "read_off",
 ]
 
 
@@ -53,22 +41,22 @@ _ROLE = "pre_attention"
 """Of the groups."""
 
 
-def printed_table(corpus: Corpus) -> pd.DataFrame:
+def printed_cells(corpus: Corpus) -> pd.DataFrame:
     """Every cell of which one section prints cosine and r together, and of which the shares are known.
 
     Only sections that print at least five such cells count as a table.
 
     Returns:
-        Columns ``section``, ``layer_a``, ``layer_b``, ``printed``, ``least`` and ``most`` (of the cosine, for any r),
-        ``possible``, ``with_printed_r`` (the cosine for the printed r), ``stored`` (of a stored output;
-        undefined where there is none), ``printed_r`` and ``stored_r``.
+        Columns ``section``, ``layer_a``, ``layer_b``; of the cosine ``printed``, ``printed_low`` and ``printed_high``
+        (all that its digits stand for), and ``stored``, that of a stored output, undefined where there is none; of r
+        ``printed_r``, ``r_low``, ``r_high`` and ``stored_r``; of both shares ``share_a_low``, ``share_a_high``,
+        ``share_b_low`` and ``share_b_high``.
     """
     by_section: dict[tuple[str, str], list[tuple[Claim, Claim]]] = {}
     for cosine, r in _together(corpus.claims):
         by_section.setdefault((cosine.document, cosine.section), []).append((cosine, r))
     tables = [pairs for pairs in by_section.values() if len(pairs) >= _LEAST_CELLS]
-    rows = [row for pairs in tables for cosine, r in pairs for row in _beside_possible(corpus, cosine, r)]
-    return pd.DataFrame(rows)
+    return pd.DataFrame([row for pairs in tables for cosine, r in pairs for row in _cell(corpus, cosine, r)])
 
 
 def _together(claims: Sequence[Claim]) -> list[tuple[Claim, Claim]]:
@@ -84,21 +72,24 @@ def _crosses(claim: Claim) -> bool:
     return sides[0] != sides[-1]
 
 
-def _beside_possible(corpus: Corpus, cosine: Claim, r: Claim) -> list[dict[str, object]]:
+def _cell(corpus: Corpus, cosine: Claim, r: Claim) -> list[dict[str, object]]:
+    """The row of a cell, or none where a share is not known."""
     (cell,) = cells_of(cosine.members, cosine.roles, corpus.n_layers)
     other = cell.b or cell.a
-    sides = [best(corpus.published.bounds("share", Cell(cell.role, side))) for side in (cell.a, other)]
-    shares = [side.known for side in sides if side]
-    if len(shares) < len(sides):
+    sides = {"a": cell.a, "b": other}
+    shares = {side: best(corpus.published.bounds("share", Cell(cell.role, one))) for side, one in sides.items()}
+    ends = {
+        f"share_{side}_{end}": getattr(share.known, end)
+        for side, share in shares.items() if share for end in ("low", "high")
+    }  # fmt: skip
+    if len(ends) < 4:
         return []
-    anyhow, given = intervals.cosine(*shares), intervals.cosine(shares[0], shares[1], r.allowed)
-    stored = {name: _stored(corpus, name, cell) for name in ("cosine", "pearson")}
     return [
         {
             "section": cosine.section, "layer_a": cell.a.layer, "layer_b": other.layer,
-            "printed": cosine.allowed.middle, "least": anyhow.low, "most": anyhow.high,
-            "possible": cosine.allowed.meets(anyhow), "with_printed_r": given.middle, "stored": stored["cosine"],
-            "printed_r": r.allowed.middle, "stored_r": stored["pearson"],
+            "printed": cosine.allowed.middle, "printed_low": cosine.allowed.low, "printed_high": cosine.allowed.high,
+            "stored": _stored(corpus, "cosine", cell), "printed_r": r.allowed.middle, "r_low": r.allowed.low,
+            "r_high": r.allowed.high, "stored_r": _stored(corpus, "pearson", cell), **ends,
         }
     ]  # fmt: skip
 
@@ -161,46 +152,28 @@ def printed_groups(corpus: Corpus) -> Groups:
     raise StudyError("Looking for groups of models: no claims give mean and std both across and within a group.")
 
 
-def best_fits(groups: Groups, bounds: Sequence[float], labels: Mapping[str, str]) -> pd.DataFrame:
-    """How near to the four printed numbers one can come.
+def fit(groups: Groups, bound: float, free: int | None = None) -> tuple[float, float]:
+    """How near to the four printed numbers one can come: the best of some seeded least-squares fits.
 
     Args:
         groups: what was printed.
-        bounds: largest allowed size of r in every pair; after them, with the first bound, one pair at a time is free.
-        labels: what readers see of each model, by key.
+        bound: largest allowed size of r in every pair.
+        free: the place of a pair whose r may be anything, or None; pairs across the groups come first, by the models
+            of the first group.
 
     Returns:
-        One row a case: ``allowed``, ``r`` (the bound, or what the free pair takes), ``miss`` (the largest
-        distance to a printed number), ``half_digits`` (the same in units of half the last printed digit) and ``fits``.
+        The bound, or the r that the free pair takes, and the largest distance to a printed number.
     """
-    n_pairs = len(groups.first) * len(groups.second) + math.comb(len(groups.second), 2)
-    rows = []
-    for bound in bounds:
-        miss, _ = _fit(groups, np.full(n_pairs, bound), None)
-        rows.append(_row(groups, "every pair within the bound", bound, miss))
-    for place, name in enumerate(groups.first):
-        free = place * len(groups.second)
-        miss, r = _fit(groups, np.full(n_pairs, bounds[0]), free)
-        rows.append(_row(groups, f"one free: {labels[name]} and one of the second group", r, miss))
-    return pd.DataFrame(rows)
-
-
-def _row(groups: Groups, allowed: str, r: float, miss: float) -> dict[str, object]:
-    half_digits = miss / groups.half
-    return {"allowed": allowed, "r": r, "miss": miss, "half_digits": half_digits, "fits": half_digits <= 1}
-
-
-def _fit(groups: Groups, bound: Floats, free: int | None) -> tuple[float, float]:
-    """The largest miss of the best of some seeded least-squares fits, and the r of the free pair (else the bound)."""
     shares, targets = np.array(list(groups.first.values())), np.array(groups.printed)
-    n, wide = len(groups.second), bound.copy()
+    n = len(groups.second)
+    wide = np.full(len(shares) * n + math.comb(n, 2), bound)
     if free is not None:
         wide[free] = 1.0
     low = np.concatenate([np.full(n, _LOWEST_SHARE), -wide])
     high = np.concatenate([np.full(n, _HIGHEST_SHARE), wide])
-    generator, found = np.random.default_rng(_SEED), (math.inf, 0.0)
+    generator, taken, least = np.random.default_rng(_SEED), bound, math.inf
     for _ in range(_STARTS):
-        if found[0] < groups.half:
+        if least < groups.half:
             break  # all four printed numbers are met
         solved = least_squares(
             lambda x: (_aggregates(x, shares, n)[0] - targets) / groups.half,
@@ -210,9 +183,9 @@ def _fit(groups: Groups, bound: Floats, free: int | None) -> tuple[float, float]
             max_nfev=60,
         )
         miss = float(np.abs(solved.fun).max()) * groups.half
-        if miss < found[0]:
-            found = (miss, float(solved.x[n + free]) if free is not None else float(bound[0]))
-    return found
+        if miss < least:
+            least, taken = miss, bound if free is None else float(solved.x[n + free])
+    return taken, least
 
 
 def _aggregates(x: Floats, shares: Floats, n: int) -> tuple[Floats, Floats]:
@@ -271,48 +244,22 @@ def _in_order(members: str, vectors: Iterable[Vector]) -> list[Vector]:
     return sorted(vectors, key=lambda vector: members.index(vector.model))
 
 
-def effect_claim(corpus: Corpus) -> Claim:
-    """The first claim that gives a difference of means in standard deviations; StudyError when there is none."""
-    for claim in corpus.claims:
-        if claim.statistic == "effect":
-            return claim
-    raise StudyError("Looking for a difference in standard deviations: no claim gives one.")
+def effect_values(corpus: Corpus) -> tuple[Claim, Floats, Floats, float]:
+    """The first claim that gives a difference of means in standard deviations, and the cosines of its two sets; then
+    that of the first set's pair at the layer which the second set takes as its baseline.
 
-
-def effect_sizes(corpus: Corpus) -> pd.DataFrame:
-    """The printed difference, divided in each of the ways that are open, and with the layer that was left out.
-
-    Returns:
-        Columns ``divided_by``, ``n_first``, ``n_second``, ``mean_first``, ``mean_second`` and ``effect``.
+    Raises:
+        StudyError: when there is no such claim, or not all of its values were published.
     """
-    claim = effect_claim(corpus)
-    first, second = (
-        _values(corpus, cells_of(part, claim.roles, corpus.n_layers)) for part in claim.members.split(" - ")
-    )
-    whole = _values(corpus, _with_baseline(claim, corpus))
-    rows = [
-        _divided("pooled std, ddof 0", first, second, _pooled(first, second, 0)),
-        _divided("pooled std, ddof 1", first, second, _pooled(first, second, 1)),
-        _divided("std of the second set, ddof 0", first, second, float(np.std(second))),
-        _divided("std of the first set, ddof 0", first, second, float(np.std(first))),
-        _divided("pooled, baseline layer in both sets", whole, second, _pooled(whole, second, 0)),
-    ]
-    return pd.DataFrame(rows)
-
-
-def least_pvalue(corpus: Corpus) -> float:
-    """The smallest p-value that any reshuffling of these values between the two sets can give."""
-    claim = effect_claim(corpus)
-    sizes = [len(cells_of(part, claim.roles, corpus.n_layers)) for part in claim.members.split(" - ")]
-    return 1 / math.comb(sum(sizes), sizes[0])
-
-
-def _with_baseline(claim: Claim, corpus: Corpus) -> list[Cell]:
-    """The first set with the same pair at the layer that the second set takes as its baseline."""
-    first, second = (cells_of(part, claim.roles, corpus.n_layers) for part in claim.members.split(" - "))
-    layer, pair = second[0].a.layer, first[0]
+    claim = next((claim for claim in corpus.claims if claim.statistic == "effect"), None)
+    if claim is None:
+        raise StudyError("Looking for a difference in standard deviations: no claim gives one.")
+    sets = [cells_of(part, claim.roles, corpus.n_layers) for part in claim.members.split(" - ")]
+    first, second = (np.array(_values(corpus, cells)) for cells in sets)
+    pair, layer = sets[0][0], sets[1][0].a.layer
     other = pair.b or pair.a
-    return [Cell(pair.role, Vector(pair.a.model, layer), Vector(other.model, layer)), *first]
+    (baseline,) = _values(corpus, [Cell(pair.role, Vector(pair.a.model, layer), Vector(other.model, layer))])
+    return claim, first, second, baseline
 
 
 def _values(corpus: Corpus, cells: Sequence[Cell]) -> list[float]:
@@ -322,49 +269,24 @@ def _values(corpus: Corpus, cells: Sequence[Cell]) -> list[float]:
     return known
 
 
-def _pooled(first: Sequence[float], second: Sequence[float], ddof: int) -> float:
-    return math.sqrt((float(np.var(first, ddof=ddof)) + float(np.var(second, ddof=ddof))) / 2)
-
-
-def _divided(divided_by: str, first: Sequence[float], second: Sequence[float], std: float) -> dict[str, object]:
-    means = {"mean_first": float(np.mean(first)), "mean_second": float(np.mean(second))}
-    effect = (means["mean_first"] - means["mean_second"]) / std
-    return {"divided_by": divided_by, "n_first": len(first), "n_second": len(second), **means, "effect": effect}
-
-
-def by_rounding_alone(corpus: Corpus) -> pd.DataFrame:
-    """The share of changed values that was read off the figure, beside what an update of one size gives.
-
-    The size is fitted in the first layer alone, once to its mean absolute difference and once to its share of changed
-    values; no other layer is fitted.
+def read_off(corpus: Corpus) -> pd.DataFrame:
+    """The layers of which a share of changed values was read off a figure, by depth.
 
     Returns:
-        One row a layer that was read off: ``layer``, ``mean`` and ``std`` of γ as published, ``step`` (median, of the
-        BF16 grid), ``read_off`` (per cent), ``from_mean_change`` and ``from_share`` (per cent expected, by the two
-        sizes). ``attrs`` holds both sizes, ``size_from_mean_change`` and ``size_from_share``.
+        Columns ``layer``, ``mean`` and ``std`` of γ as published, ``read_off`` (the share, in per cent) and
+        ``mean_change``, the published mean absolute difference; undefined where there is none.
 
     Raises:
         StudyError: when the data lacks what this needs.
     """
     cells = _read_off(corpus, "changed_percent")
-    stored = np.stack([_sample(corpus, cell) for cell in cells])
-    shares = [_known(corpus, "changed_percent", cell) for cell in cells]
-    # E|x| of a normal update is sd sqrt(2/pi); rounding to the grid leaves it as it is where steps are finer.
-    by_mean = _known(corpus, "mean_abs_diff", cells[0]) * math.sqrt(math.pi / 2)
-    by_share = float(brentq(lambda sd: 100 * float(expected_change(stored[:1], sd)[0]) - shares[0], 1e-7, 1e-1))
-    frame = pd.DataFrame(
-        {
-            "layer": [cell.a.layer for cell in cells],
-            "mean": [_moment(corpus, "mean", cell) for cell in cells],
-            "std": [_moment(corpus, "std", cell) for cell in cells],
-            "step": np.median(spacing(stored), axis=1),
-            "read_off": shares,
-            "from_mean_change": 100 * expected_change(stored, by_mean),
-            "from_share": 100 * expected_change(stored, by_share),
-        }
+    frame = pd.DataFrame({"layer": [cell.a.layer for cell in cells]})
+    for name in ("mean", "std"):
+        frame[name] = [_known(corpus, name, Cell(cell.role, cell.a)) for cell in cells]
+    return frame.assign(
+        read_off=[_known(corpus, "changed_percent", cell) for cell in cells],
+        mean_change=[_stored(corpus, "mean_abs_diff", cell) for cell in cells],
     )
-    frame.attrs |= {"size_from_mean_change": by_mean, "size_from_share": by_share}
-    return frame
 
 
 def _read_off(corpus: Corpus, metric: str) -> list[Cell]:
@@ -381,14 +303,3 @@ def _known(corpus: Corpus, metric: str, cell: Cell) -> float:
     if found is None:
         raise StudyError(f"What rounding does: no '{metric}' was published for {cell.layers} of {cell.a.model}.")
     return found.known.middle
-
-
-def _moment(corpus: Corpus, name: str, cell: Cell) -> float:
-    return _known(corpus, name, Cell(cell.role, cell.a))
-
-
-def _sample(corpus: Corpus, cell: Cell) -> npt.NDArray[ml_dtypes.bfloat16]:
-    """γ of a layer as quantiles of a normal distribution, on the grid that it is stored on."""
-    at = (np.arange(HIDDEN_SIZE) + 0.5) / HIDDEN_SIZE
-    values = _moment(corpus, "mean", cell) + _moment(corpus, "std", cell) * ndtri(at)
-    return np.asarray(values, dtype=ml_dtypes.bfloat16)

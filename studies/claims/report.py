@@ -1,4 +1,4 @@
-"""This module shows the verdicts: tables of one row a published number, counts of them, and their figures."""
+"""This module shows the verdicts: a table of one row a published number, and their figures."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ from lnsim.render.plots.style import (
 from studies.claims.bounds import CONTRADICTS, Finding
 from studies.claims.evaluate import NOTHING, Beside
 from studies.claims.intervals import Interval
-from studies.claims.judging import UNTESTED, VERDICTS, Judged
+from studies.claims.judging import UNTESTED, Judged
 from studies.claims.rows import Claim
 
 __all__ = [
-    "TOTAL",
-    "by_document",
-    "by_published",
+    "SAYS",
     "claims_thumbnail",
     "number_text",
     "printed_against_possible",
@@ -42,11 +40,11 @@ __all__ = [
     "verdict_table",
 ]
 
-TOTAL = "all"
-"""The row and the column of sums."""
-
 _CONTRADICTED_SAYS = "contradict it"
 _AGREED_SAYS = "agree with it"
+
+SAYS = (_AGREED_SAYS, _CONTRADICTED_SAYS, NOTHING)
+"""What the other published numbers can say of a row."""
 
 
 def verdict_table(judged: Sequence[Judged], labels: Mapping[str, str]) -> pd.DataFrame:
@@ -80,18 +78,6 @@ def verdict_table(judged: Sequence[Judged], labels: Mapping[str, str]) -> pd.Dat
     return pd.DataFrame(rows).set_index("claim")
 
 
-def by_document(judged: Sequence[Judged]) -> pd.DataFrame:
-    """How many rows of each document have which verdict, with sums; verdicts that no row has are left out."""
-    return _crossed([one.claim.document for one in judged], [one.verdict for one in judged], VERDICTS, "document")
-
-
-def by_published(judged: Sequence[Judged]) -> pd.DataFrame:
-    """How many rows the other published numbers agree with, contradict, or say nothing of, by document, with sums."""
-    says = [_says(one.published) for one in judged]
-    order = (_AGREED_SAYS, _CONTRADICTED_SAYS, NOTHING)
-    return _crossed([one.claim.document for one in judged], says, order, "document")
-
-
 def number_text(known: Interval, half: float) -> str:
     """An interval as a reader needs it beside a number printed to `half`: one number where it is as sharp as that."""
     if known.low == -math.inf or known.high == math.inf:
@@ -100,14 +86,6 @@ def number_text(known: Interval, half: float) -> str:
     if known.half <= max(half, 1e-9 * abs(known.middle)):
         return _digits(known.middle, half)
     return f"{_digits(known.low, half)} to {_digits(known.high, half)}"
-
-
-def _crossed(rows: Sequence[str], columns: Sequence[str], order: Sequence[str], name: str) -> pd.DataFrame:
-    counts = pd.crosstab(pd.Series(rows, name=name), pd.Series(columns))
-    counts = counts.reindex(columns=[one for one in order if one in counts.columns])
-    counts.loc[TOTAL] = counts.sum()
-    counts[TOTAL] = counts.sum(axis=1)
-    return counts.rename_axis(index=name, columns=None)
 
 
 def _says(published: Beside) -> str:

@@ -20,7 +20,7 @@ from lnsim.checkpoint.header import LENGTH_BYTES, Header, parse_header
 from lnsim.checkpoint.store import Provenance, StoredTensor, read_provenance, write_extract
 from lnsim.errors import HeaderError, StoreError
 from lnsim.paths import replica_dir
-from lnsim.study.values import Study
+from lnsim.study.catalog import Study
 from studies.replica.calibration import Calibration, Recipe, calibration_path, load_calibration
 from studies.replica.vectors import all_tensors, matrices_of
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
-from lnsim.study.fields import Fields, wrong
+from studies.replica.fields import Fields, wrong
 
 __all__ = [
     "Calibration",

@@ -28,6 +28,7 @@ from lnsim.checkpoint.source import (
     Traffic,
     by_shard,
     check_totals,
+    checkpoint_card,
     no_progress,
     parse_config,
 )
@@ -78,9 +79,7 @@ class HubCheckpoint:
         return f"HubCheckpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
 
     def _repr_html_(self) -> str:
-        from lnsim.reprs.of_checkpoint import checkpoint
-
-        return checkpoint("HubCheckpoint", self)
+        return checkpoint_card(self)
 
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors, all of them.

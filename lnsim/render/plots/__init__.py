@@ -27,7 +27,6 @@ from lnsim.render.plots.geometry import (
 )
 from lnsim.render.plots.layers import layer_histograms, norm_by_layer, norm_thumbnail
 from lnsim.render.plots.maps import correlation_maps
-from lnsim.render.plots.projections import difference_against_ratio, projection_thumbnail, scores_by_group
 from lnsim.render.plots.style import RELATION_COLOURS, ROLE_COLOURS, style
 
 __all__ = [
@@ -41,7 +40,6 @@ __all__ = [
     "component_panels",
     "correlation_maps",
     "cosine_and_r",
-    "difference_against_ratio",
     "gamma_maps",
     "geometry_thumbnail",
     "layer_histograms",
@@ -50,12 +48,10 @@ __all__ = [
     "norm_by_layer",
     "norm_thumbnail",
     "power_panels",
-    "projection_thumbnail",
     "rejection_curves",
     "ridges",
     "roc_panels",
     "rounding_by_layer",
-    "scores_by_group",
     "sigma_strokes",
     "statistics_panels",
     "style",

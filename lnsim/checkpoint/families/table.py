@@ -1,0 +1,235 @@
+"""This module reads the table of families: how the blocks of each are written down, one line a norm.
+
+How to add a family
+-------------------
+Find the model's public source (or trace it: ``tools/trace_roles.py``) and see what each norm's output feeds. Then add
+an entry to ``families.toml``, beside this file::
+
+    # source: transformers models/mymodel
+    [families.mymodel]
+    types = "mymodel mymodel_text"
+    table = '''
+    layers.*.input_layernorm            pre_attention
+    layers.*.post_attention_layernorm   pre_mlp
+    layers.*.self_attn.q_norm           q_norm if=use_qk_norm
+    norm                                final'''
+
+A line is ``path role [flag ...]``. The path has no prefix (``model.``, ``transformer.`` ... are the stack's ``roots``)
+and no ``.weight``. ``*`` is the layer, ``#`` any other number (a head), ``&`` the block inside a layer of several
+(``sub_blocks``), a plain number only itself. Flags: ``shared`` (one norm feeds attention and MLP), ``layernorm`` /
+``rmsnorm`` (other than the stack's), ``plain`` (offset 0 in a stack whose gamma is stored minus one). ``@name`` stands
+for the lines of that name under ``[blocks]``. An entry with several towers has one of ``stacks`` for each.
+
+Every line is a promise: a layer without that norm is named as missing. ``optional`` takes the promise back where the
+model type leaves it open, ``if=key`` where the config's ``key`` is not true (then absent in all layers is no gap), and
+``free=kind`` in layers of that kind. ``in=attention|mixer`` reads the line only in layers of that kind: ``kinds`` of
+the stack, a function of ``layer_kinds.py``, tells them from the config, ``marks`` from what else the layer holds; if
+neither does, it is an error. Where the config decides, write one entry a case and give each a ``when``, a condition of
+``layer_kinds.py``; the first that holds is used. A release with names of its own is one more entry, ``native`` to the
+model types that are published with them too. What no line matches is ``other``. Leave out what cannot be verified: an
+error is better than a wrong role.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lnsim.checkpoint.families import layer_kinds
+
+__all__ = ["FAMILIES", "NORM_TYPES", "ROLES", "TOWERS", "Config", "Family", "Pattern", "Stack", "patterns"]
+
+Config = Mapping[str, Any]
+
+ROLES: tuple[str, ...] = (
+    "pre_attention",
+    "pre_mlp",
+    "pre_mixer",
+    "post_attention",
+    "post_mlp",
+    "pre_cross_attention",
+    "post_cross_attention",
+    "q_norm",
+    "k_norm",
+    "final",
+    "embedding",
+    "other",
+)
+TOWERS: tuple[str, ...] = ("text", "encoder", "decoder", "vision", "audio", "mtp")
+NORM_TYPES = ("rmsnorm", "layernorm")
+
+# Where a text decoder may sit: alone, under the usual wrappers, or inside a model with several towers.
+TEXT_ROOTS: tuple[str, ...] = (
+    "",
+    "model.",
+    "transformer.",
+    "language_model.",
+    "language_model.model.",
+    "model.language_model.",
+    "model.language_model.model.",
+    "model.text_model.",
+    "text_model.",
+    "text_model.model.",
+    "thinker.model.",
+    "llm.",
+    "llm.model.",
+    "language.model.",
+)
+COUNT_KEYS: tuple[str, ...] = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+
+_BIAS = {"": False, " with bias": True, " with or without bias": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One line of a family's table: a path below the root, and what the norm there does."""
+
+    path: str
+    role: str
+    shared: bool = False
+    optional: bool = False
+    plain: bool = False
+    norm_type: str | None = None
+    kinds: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise ValueError(f"the pattern {self.path!r} has the role {self.role!r}; expected one of {ROLES}")
+        if self.path.split(".").count("*") > 1:
+            raise ValueError(f"the pattern {self.path!r} names two layers; use '#' for the other number")
+
+    @property
+    def in_block(self) -> bool:
+        """Whether the norm belongs to a numbered block."""
+        return "*" in self.path.split(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """One tower of a family.
+
+    ``bias`` says whether every norm of the stack has one (None: the config or the release decides). ``counts`` are the
+    config keys that may hold the number of blocks, ``kinds`` maps the tower's config to a kind for each layer; where
+    it tells nothing, ``marks`` does: what a layer of a kind holds, as in ``mamba=mixer self_attn=attention``.
+    ``mtp`` marks stacks whose blocks at and past that number are multi-token-prediction blocks. A layer of
+    ``sub_blocks`` 2 holds two blocks, each with its own number.
+    """
+
+    tower: str
+    patterns: tuple[Pattern, ...]
+    norm_type: str = "rmsnorm"
+    offset: float = 0.0
+    bias: bool | None = False
+    roots: tuple[str, ...] = TEXT_ROOTS
+    counts: tuple[str, ...] = COUNT_KEYS
+    kinds: Callable[[Config], Sequence[str]] | None = None
+    marks: str = ""
+    mtp: bool = False
+    sub_blocks: int = 1
+
+    def __post_init__(self) -> None:
+        if self.tower not in TOWERS:
+            raise ValueError(f"a stack has the tower {self.tower!r}; expected one of {', '.join(TOWERS)}")
+        if self.norm_type not in NORM_TYPES:
+            raise ValueError(f"a stack has the norm type {self.norm_type!r}; expected one of {', '.join(NORM_TYPES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Model types that share the same blocks; the first stack is the main tower.
+
+    ``when`` looks at the (text) config where one model type has several layouts; ``note`` is a sentence for the reader.
+    ``by_name`` lets a checkpoint without a config be taken for this family. ``native`` are model types of other
+    families whose checkpoints are published with these names as well.
+    """
+
+    name: str
+    model_types: tuple[str, ...]
+    stacks: tuple[Stack, ...]
+    when: Callable[[Config], bool] | None = None
+    note: str = ""
+    by_name: bool = True
+    native: tuple[str, ...] = ()
+
+
+def patterns(lines: str, blocks: Mapping[str, str] | None = None) -> tuple[Pattern, ...]:
+    """The patterns of a table of lines ``path role [flag ...]``.
+
+    Args:
+        lines: the table.
+        blocks: by name, the lines that ``@name`` stands for.
+
+    Raises:
+        ValueError: a line is malformed; the message quotes it.
+    """
+    found: list[Pattern] = []
+    for line in filter(str.strip, lines.splitlines()):
+        named = line.strip().removeprefix("@")
+        found += patterns((blocks or {})[named]) if line.strip().startswith("@") else [_pattern(line)]
+    return tuple(found)
+
+
+def _pattern(line: str) -> Pattern:
+    path, role, *flags = line.split()
+    options: dict[str, Any] = {}
+    for flag in flags:
+        name, _, value = flag.partition("=")
+        if flag in ("shared", "optional", "plain"):
+            options[flag] = True
+        elif flag in NORM_TYPES:
+            options["norm_type"] = flag
+        elif name in ("in", "free") and value:
+            options[{"in": "kinds"}.get(name, name)] = tuple(value.split("|"))
+        elif name == "if" and value:
+            options["key"] = value
+        else:
+            raise ValueError(f"the line {line.strip()!r} has the unknown flag {flag!r}")
+    return Pattern(path, role, **options)
+
+
+def _families(content: Mapping[str, Any]) -> Iterator[Family]:
+    """The families of the file's content, in its order.
+
+    Raises:
+        ValueError: an entry is malformed.
+    """
+    for name, entry in content["families"].items():
+        own = {key: entry.pop(key) for key in ("note", "by_name") if key in entry}
+        types, native = (entry.pop(key, default).split() for key, default in (("types", name), ("native", "")))
+        when = entry.pop("when", None)
+        stacks = entry.pop("stacks", [entry] if entry else [])
+        yield Family(
+            name,
+            tuple(types),
+            tuple(_stack(dict(one), content) for one in stacks),
+            when=None if when is None else layer_kinds.CONDITIONS[when],
+            native=tuple(native),
+            **own,
+        )
+
+
+def _stack(entry: dict[str, Any], content: Mapping[str, Any]) -> Stack:
+    norm, space, bias = entry.pop("norm", "rmsnorm").partition(" ")
+    roots = entry.pop("roots", TEXT_ROOTS)
+    counts = entry.pop("counts", COUNT_KEYS)
+    kinds = entry.pop("kinds", None)
+    return Stack(
+        entry.pop("tower", "text"),
+        patterns(entry.pop("table"), content["blocks"]),
+        norm_type=norm,
+        bias=_BIAS[space + bias],
+        roots=tuple(content["roots"][roots] if isinstance(roots, str) else roots),
+        counts=tuple(counts),
+        kinds=None if kinds is None else layer_kinds.KINDS[kinds],
+        **entry,
+    )
+
+
+FAMILIES: tuple[Family, ...] = tuple(
+    _families(tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8")))
+)

@@ -1,1 +1,0 @@
-"""Measures and tests compete on models of known lineage: all pairs of many models at once."""

@@ -1,0 +1,143 @@
+"""This module writes the page of two models that someone asks about: one notebook, run into a folder of its own.
+
+The folder can be sent as it is: the page, the extracts of the two, its tables and figures. The command that stands on
+the page makes it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lnsim.checkpoint.extract import Extracted, extract_and_keep
+from lnsim.errors import NotebookError
+from lnsim.paths import extract_name, notebooks_dir, project_root
+from lnsim.render.execution import execute
+from lnsim.render.notebooks import notebook_of_two
+from lnsim.render.saving import claim_folder, write_whole
+from lnsim.text import json_text, printable
+
+__all__ = ["Asked", "write_page_of_two"]
+
+_RECORD = "comparison.json"
+_TIMEOUT = 600
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for.
+
+    Args:
+        a: what was read of one model.
+        b: what was read of the other.
+        roles: those compared; every one that both have where there are none here.
+        n_permutations: of the channels.
+        seed: of the permutations.
+        command: what makes the page again.
+        record: what ``lnsim compare --json`` says of the two.
+    """
+
+    a: Extracted
+    b: Extracted
+    roles: tuple[str, ...]
+    n_permutations: int
+    seed: int
+    command: str
+    record: Mapping[str, Any]
+
+
+def write_page_of_two(folder: Path, asked: Asked, progress: Callable[[int, int], None] = lambda done, of: None) -> Path:
+    """Run the notebook of two models, and write its page.
+
+    Args:
+        folder: where everything goes; new, empty, or that of an earlier page on the same two.
+        asked: the two and the test.
+        progress: told when the notebook begins, and when it has ended.
+
+    Returns:
+        The page, ``index.html``.
+
+    Raises:
+        NotebookError: when the folder holds something else or cannot be written, the vectors are synthetic, or the
+            notebook fails.
+    """
+    from lnsim.render.html import read_report, write_report
+
+    _check_real(asked)
+    _check_folder(folder, asked)
+    claim_folder(folder)
+    progress(0, 1)
+    try:
+        parameters = _keep(folder / "vectors", asked)
+        write_whole(folder / _RECORD, (json_text(dict(asked.record), indent=1) + "\n").encode("utf-8"))
+    except OSError as error:
+        raise NotebookError(f"Writing a report into '{folder}': {error.strerror or error}.") from error
+    parameters |= {"folder": str(folder.resolve()), "command": asked.command, "roles": list(asked.roles)}
+    parameters |= {"n_permutations": asked.n_permutations, "seed": asked.seed}
+    notebook = notebook_of_two(notebooks_dir())
+    executed = folder / notebook.path.name
+    outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
+    if outcome.error is not None:
+        raise NotebookError(
+            f"Writing a report into '{folder}': {outcome.error}. '{executed.name}' there holds all up to that cell."
+        )
+    page = write_report(read_report(executed), folder / "index.html")
+    progress(1, 1)
+    return page
+
+
+def _check_real(asked: Asked) -> None:
+    """Refuse synthetic vectors: the page would call them real weights."""
+    for one in (asked.a, asked.b):
+        if "replica" in one.vectors.provenance:
+            raise NotebookError(
+                f"Writing a report on '{one.question.source}': it is a replica, synthetic, and says nothing about a "
+                "model. run_all.py makes the pages of a replica, marked as such."
+            )
+
+
+def _check_folder(folder: Path, asked: Asked) -> None:
+    """Refuse a file, and the folder of a page on other models: it would be replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise NotebookError(f"Writing a report into '{folder}': it is a file; name a folder.")
+    record = folder / _RECORD
+    if not record.is_file():
+        return
+    try:
+        earlier = json.loads(record.read_text("utf-8"))
+        two = [earlier["a"], earlier["b"]]
+    except (ValueError, KeyError, TypeError):
+        two = ["other", "other"]
+    if two != [asked.record["a"], asked.record["b"]]:
+        raise NotebookError(
+            f"Writing a report into '{folder}': it holds a report on other models ({two[0]:.80} and {two[1]:.80}); "
+            "name a new or an empty folder."
+        )
+
+
+def _keep(folder: Path, asked: Asked) -> dict[str, Any]:
+    """Write the extracts of the two; their places and names as the notebook takes them."""
+    names = [_name(one.question.source) for one in (asked.a, asked.b)]
+    if names[0] == names[1]:
+        names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
+    given: dict[str, Any] = {}
+    for side, name, one in zip("ab", names, (asked.a, asked.b), strict=True):
+        path = folder / f"{side}-{extract_name(name, one.vectors.commit)}"
+        if one.prepared is not None:
+            one.keep(path)
+        else:
+            source = str(one.vectors.path or one.vectors.source)
+            extract_and_keep(source, one.question.roles, out=folder, name=path.name)
+        given |= {side: str(path.resolve()), f"name_{side}": name}
+    return given
+
+
+def _name(source: str) -> str:
+    """What readers call a source: the last part of a path or repo id, without a revision."""
+    last = source.rstrip("/\\").replace("\\", "/").rpartition("/")[2].removesuffix(".safetensors")
+    text = printable(last.partition("@")[0]).strip() or "model"
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"

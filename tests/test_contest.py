@@ -1,0 +1,128 @@
+"""All pairs of many models at once: each gets the values, and the p, that it would get by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from lnsim.errors import ComparisonError, RoleError
+from lnsim.measure.contest import by_level, levels_of, matched_pvalues, partner_pvalues
+from lnsim.measure.metrics import METRICS, pairwise
+from lnsim.measure.permutation import channel_orders, permutation_test
+from tests.made_vectors import drawn
+from tests.made_zoo import ROLES, made_models
+
+N, SEED = 60, 3
+MODELS = made_models()
+KEYS = list(MODELS)
+LEVELS = levels_of(MODELS, ROLES)
+ORDERS = channel_orders(48, N, SEED)
+
+
+def test_a_level_holds_every_model_that_has_the_layer_in_their_order() -> None:
+    assert [(level.role, level.layer) for level in LEVELS if len(level.members) == 1] == [
+        (role, layer) for role in ROLES for layer in (3, 4, 5)
+    ]
+    first = LEVELS[0]
+    assert first.members.tolist() == list(range(len(KEYS)))
+    assert np.array_equal(first.rows[KEYS.index("child")], MODELS["child"]["pre_attention"].scale[0])
+
+
+def test_only_models_with_a_bias_are_on_the_levels_of_the_biases() -> None:
+    levels = levels_of(MODELS, ROLES, bias=True)
+    assert {tuple(level.members.tolist()) for level in levels} == {(KEYS.index("odd"),)}
+
+
+def test_models_that_cannot_be_laid_out_are_refused() -> None:
+    with pytest.raises(ComparisonError, match="their hidden sizes are"):
+        levels_of({"a": drawn(1, size=8), "b": drawn(2, size=9)}, ["pre_mlp"])
+    with pytest.raises(ComparisonError, match="none has a bias to compare"):
+        levels_of({"a": drawn(1)}, ["pre_mlp"], bias=True)
+    with pytest.raises(RoleError, match="no norms of role 'q_norm'"):
+        levels_of({"a": drawn(1)}, ["q_norm"])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_value_stands_on_every_level_that_both_models_have(metric: str) -> None:
+    found = by_level(LEVELS, len(KEYS), metric)[:, KEYS.index("root"), KEYS.index("child")]
+    for level, value in zip(LEVELS, found, strict=True):
+        if level.layer < 3:
+            rows = [MODELS[key][level.role].stored[[level.layer]] for key in ("root", "child")]
+            assert value == pytest.approx(pairwise(*rows, metric)[0, 0], rel=1e-12)
+    assert found.count() == 6
+
+
+def test_bits_of_two_dtypes_are_not_compared() -> None:
+    rounded = {
+        role: replace(one, stored=one.stored.astype(ml_dtypes.bfloat16)) for role, one in MODELS["root"].roles.items()
+    }
+    models = {"root": MODELS["root"], "same": MODELS["root"], "rounded": replace(MODELS["root"], roles=rounded)}
+    found = by_level(levels_of(models, ROLES), 3, "changed_ratio").mean(axis=0).filled(np.nan)
+    assert found[0, 1] == 0
+    assert np.isnan(found[0, 2])
+    assert found[2, 2] == 0
+
+
+def test_an_undefined_level_is_undefined_and_one_that_a_model_lacks_is_masked() -> None:
+    found = by_level(LEVELS, len(KEYS), "pearson")
+    mean = found.mean(axis=0).filled(np.nan)
+    root, flat, deep = (KEYS.index(key) for key in ("root", "flat", "deep"))
+    assert np.isnan(mean[root, flat])
+    assert not np.isnan(np.delete(np.delete(mean, flat, 0), flat, 1)).any()
+    assert found[:, root, deep].count() == 6
+    assert found[:, deep, deep].count() == 12
+
+
+def matched(a: str, b: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of both models level by level, as far as both have them."""
+    depth = min(len(MODELS[key]["pre_mlp"].layers) for key in (a, b))
+    stacked = [np.concatenate([MODELS[key][role].scale[:depth] for role in ROLES]) for key in (a, b)]
+    return stacked[0], stacked[1]
+
+
+@pytest.mark.parametrize("statistic", ["mean", "max"])
+@pytest.mark.parametrize("correlation", ["pearson", "spearman", "winsorised"])
+@pytest.mark.parametrize(("a", "b"), [("root", "child"), ("root", "other"), ("root", "deep"), ("hidden", "odd")])
+def test_a_pair_gets_the_p_that_permutation_test_gives_it(a: str, b: str, correlation: str, statistic: str) -> None:
+    found = matched_pvalues(LEVELS, len(KEYS), ORDERS, correlation)[statistic]
+    alone = permutation_test(*matched(a, b), N, SEED, statistic=statistic, correlation=correlation)
+    place = KEYS.index(a), KEYS.index(b)
+    assert found[place] == alone.pvalue
+
+
+def test_a_model_with_a_constant_row_is_undefined_against_all_others_and_no_other_pair_is() -> None:
+    undefined = np.isnan(matched_pvalues(LEVELS, len(KEYS), ORDERS)["mean"])
+    flat = KEYS.index("flat")
+    assert undefined[flat].all()
+    assert undefined[:, flat].all()
+    assert not np.delete(np.delete(undefined, flat, 0), flat, 1).any()
+
+
+@pytest.mark.parametrize(("a", "b"), [("root", "deep"), ("deep", "root"), ("root", "other")])
+def test_best_partners_are_the_largest_r_of_each_layer_of_the_shallower_model(a: str, b: str) -> None:
+    """The same test done pair by pair, with the same permutations."""
+    swap = len(MODELS[a]["pre_mlp"].layers) > len(MODELS[b]["pre_mlp"].layers)
+
+    def statistic(order: np.ndarray) -> float:
+        r = [pairwise(MODELS[a][role].scale, MODELS[b][role].scale[:, order], "pearson") for role in ROLES]
+        return float(np.mean([values.max(axis=0 if swap else 1).mean() for values in r]))
+
+    reached = sum(statistic(order) >= statistic(np.arange(48)) - 1e-12 for order in ORDERS.T)
+    found = partner_pvalues(LEVELS, len(KEYS), ORDERS)
+    assert found[KEYS.index(a), KEYS.index(b)] == (1 + reached) / (1 + N)
+
+
+def test_doubled_layers_are_found_by_best_partners() -> None:
+    assert partner_pvalues(LEVELS, len(KEYS), ORDERS)[KEYS.index("root"), KEYS.index("deep")] == 1 / (1 + N)
+
+
+def test_strangers_get_p_values_that_are_about_uniform() -> None:
+    rng = np.random.default_rng(5)
+    many = {f"m{place}": made_models(int(seed))["root"] for place, seed in enumerate(rng.integers(10**6, size=24))}
+    found = matched_pvalues(levels_of(many, ROLES), len(many), channel_orders(48, 99, 1))["mean"]
+    pvalues = found[np.triu_indices(len(many), 1)]
+    assert 0.35 < pvalues.mean() < 0.65
+    assert (pvalues <= 0.05).mean() < 0.12

@@ -1,0 +1,143 @@
+"""The page of two models that someone asks about: its folder, what it refuses to replace, and the whole of it once."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import run
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
+
+import lnsim
+from lnsim.render import html, two_models
+from lnsim.render.record import Outcome
+
+A, B = "all-minilm-l6-v2", "sre-minilm-l6"
+
+
+@dataclass
+class Ran:
+    """What would have been executed: nothing runs, and the parameters are noted."""
+
+    parameters: list[dict[str, Any]] = field(default_factory=list)
+    error: str | None = None
+
+    def execute(self, notebook: Any, output: Path, parameters: dict[str, Any], root: Path, timeout: int) -> Outcome:
+        self.parameters.append(parameters)
+        return Outcome("compare", notebook.path.stem, "?", "failed" if self.error else "done", 1.0, self.error)
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
+    ran = Ran()
+    monkeypatch.setattr(two_models, "execute", ran.execute)
+    monkeypatch.setattr(html, "read_report", lambda path: path)
+    monkeypatch.setattr(html, "write_report", lambda report, path: path)
+    return ran
+
+
+def test_the_folder_holds_both_extracts_the_record_and_what_makes_it_again(tmp_path: Path, ran: Ran) -> None:
+    folder = tmp_path / "new" / "r"
+    code, out, err = run("compare", A, B, "--report", str(folder), "--permutations", "99", "--role", "post_mlp")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == f"Report: {folder / 'index.html'}"
+    (given,) = ran.parameters
+    assert (given["name_a"], given["name_b"], given["folder"]) == (A, B, str(folder))
+    assert (given["n_permutations"], given["seed"], given["roles"]) == (99, 0, ["post_mlp"])
+    assert given["command"] == f"lnsim compare {A} {B} --role post_mlp --permutations 99 --seed 0 --report {folder}"
+    assert list(lnsim.load(given["b"]).roles) == ["post_mlp"]
+    assert {path.parent for path in map(Path, (given["a"], given["b"]))} == {folder / "vectors"}
+    record = json.loads((folder / "comparison.json").read_text("utf-8"))
+    assert (record["a"], record["b"], record["verdict"]) == (A, B, "one_by_one")
+
+
+def test_the_extracts_of_folders_are_written_too_and_names_differ(tmp_path: Path, ran: Ran) -> None:
+    for seed, name in enumerate(("x/it's", "y/it's")):
+        write_files(tmp_path / name, checkpoint_files(llama_tensors(seed=seed), LLAMA_CONFIG))
+    words = [str(tmp_path / "x" / "it's"), str(tmp_path / "y" / "it's")]
+    assert run("compare", *words, "--report", str(tmp_path / "r"), "--permutations", "99")[0] == 0
+    (given,) = ran.parameters
+    assert (given["name_a"], given["name_b"]) == ("it's (a)", "it's (b)")
+    assert lnsim.load(given["a"]).n_vectors == lnsim.load(given["b"]).n_vectors > 0
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, ran: Ran) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("mine")
+    code, out, err = run("compare", A, B, "--report", str(folder), "--permutations", "99")
+    assert code == 1
+    assert "Verdict: " in out
+    assert f"Writing reports into '{folder}': it holds other files, such as 'thesis.txt'" in err
+    assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
+    file = folder / "thesis.txt"
+    assert "it is a file; name a folder" in run("compare", A, B, "--report", str(file), "--permutations", "99")[2]
+
+
+def test_the_same_page_may_be_made_again_and_no_other(tmp_path: Path, ran: Ran) -> None:
+    words = ("--report", str(tmp_path / "r"), "--permutations", "99", "--json")
+    code, out, _ = run("compare", A, B, *words)
+    assert (code, json.loads(out)["report"]) == (0, str(tmp_path / "r" / "index.html"))
+    assert run("compare", A, B, *words)[0] == 0
+    code, out, err = run("compare", A, "multilingual-e5-small", *words)
+    assert (code, json.loads(out)["report"]) == (1, None)
+    assert f"it holds a report on other models ({A} and {B}); name a new or an empty folder" in err
+
+
+def test_a_notebook_that_fails_is_an_error_that_names_its_cell(tmp_path: Path, ran: Ran) -> None:
+    ran.error = "ValueError in cell 7: no"
+    code, _, err = run("compare", A, B, "--report", str(tmp_path / "r"), "--permutations", "99")
+    assert code == 1
+    assert "ValueError in cell 7: no. 'compare.ipynb' there holds all up to that cell." in err
+
+
+def test_vectors_of_a_replica_get_no_page(tmp_path: Path, ran: Ran) -> None:
+    tensors = {name: array for name, array in llama_tensors().items() if "norm" in name}
+    found = lnsim.extract(write_files(tmp_path / "m", checkpoint_files(tensors, LLAMA_CONFIG)))
+    metadata = {"format": "lnsim-extract-1", "source": "x", "model_type": "llama", "config": json.dumps(LLAMA_CONFIG)}
+    sources = {
+        name: {"shard": "m", "start": 0, "stop": 1, "sha256": "", "dtype": source.dtype}
+        for name, source in found.tensors.items()
+    }
+    metadata |= {"tensors": json.dumps(sources), "replica": "yes"}
+    path = tmp_path / "replica.safetensors"
+    path.write_bytes(file_bytes(tensors, metadata))
+    code, out, err = run("compare", str(path), str(path), "--report", str(tmp_path / "r"), "--permutations", "99")
+    assert code == 1
+    assert "Verdict: REPLICA, synthetic vectors. Identical" in out
+    assert "it is a replica, synthetic, and says nothing about a model" in err
+
+
+def without_code(text: str) -> str:
+    """A page without its cells of code, where `np.nan` may stand."""
+    kept, cells = re.subn(r'<details class="cell code">.*?</details>', "", text, flags=re.DOTALL)
+    assert cells
+    return kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("others", ["with controls", "of a width that no control has"])
+def test_a_page_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
+    words = [A, B]
+    if others != "with controls":
+        for seed in (0, 1):
+            tensors = llama_tensors(4, 72, seed)
+            config = LLAMA_CONFIG | {"num_hidden_layers": 4, "hidden_size": 72}
+            words[seed] = str(write_files(tmp_path / f"m{seed}", checkpoint_files(tensors, config)))
+    folder = tmp_path / "r"
+    code, _, err = run("compare", *words, "--report", str(folder), "--permutations", "999")
+    assert (code, err) == (0, "")
+    text = without_code((folder / "index.html").read_text("utf-8"))
+    first = text[text.index("<dt>Finding</dt>") :].partition("</dd>")[0]
+    assert ("Shared-origin signal, layer by layer" if others == "with controls" else "No shared-origin signal") in first
+    assert "lnsim compare" in text[text.rindex("Made again by") :]
+    assert "run_all.py" not in text[text.rindex("Made again by") :]
+    assert ">nan<" not in text
+    assert "../" not in re.sub(r"data:[^\"]*", "", text)
+    linked = re.findall(r'href="(tables/[^"]+)"', text)
+    assert linked
+    assert all((folder / name).is_file() for name in linked)
