@@ -6,8 +6,7 @@ import pytest
 from virtual_dispute import DISPUTE, Family, dispute_files
 
 from lnsim.checkpoint.header import Header, parse_header
-from lnsim.checkpoint.hub.shard import FIRST_WINDOW
-from lnsim.checkpoint.window import Window
+from lnsim.checkpoint.hub.shard import FIRST_WINDOW, Window
 
 
 def headers(family: Family) -> list[Header]:

@@ -28,6 +28,7 @@ beyond the end of a file that was cut off, are kept apart with their reasons. Al
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,17 +38,18 @@ from types import MappingProxyType
 
 import msgspec
 
-from lnsim.checkpoint.disguise import DISGUISE_BYTES, text_disguise
 from lnsim.checkpoint.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
 from lnsim.errors import HeaderError
 from lnsim.tables import card, table
 
 __all__ = [
+    "DISGUISE_BYTES",
     "DTYPE_BITS",
     "LENGTH_BYTES",
     "MAX_HEADER_BYTES",
     "Header",
     "TensorInfo",
+    "disguise",
     "header_end",
     "header_stop",
     "parse_header",
@@ -59,6 +61,24 @@ LENGTH_BYTES = 8
 
 MAX_HEADER_BYTES = 100_000_000
 """The reference refuses a longer JSON; so do we."""
+
+
+DISGUISE_BYTES = 64
+"""First bytes of a file that are enough to tell."""
+
+_INSTEAD = "a {} pointer, not the file: run `{}`, or name the repo id to read it from the Hub"
+_KINDS = {
+    rb"version https?://(git-lfs|hawser|git-media)": _INSTEAD.format("git-lfs", "git lfs pull"),
+    rb"# xet version": _INSTEAD.format("git-xet", "git xet checkout"),
+    rb"(?i)\s*<(!doctype html|html|head)": "a web page (HTML), such as one to log in or of an error: download it again",
+    rb"\s*<\?xml": "an XML text, such as a server's error: download it again",
+    rb"PK(\x03\x04|\x05\x06)": "a zip archive, as torch.save writes it; lnsim never unpickles, name a safetensors file",
+    rb"\x80[\x02-\x05]": "a Python pickle; lnsim never unpickles, since that runs code, name a safetensors file",
+    rb"GGUF": "a GGUF file; name the safetensors files that it was made of",
+    rb"\x1f\x8b|\x28\xb5\x2f\xfd|BZh|\xfd7zXZ|7z\xbc\xaf": "a compressed file: unpack it first",
+    rb"\x89HDF": "an HDF5 file, as Keras writes it; name a safetensors file",
+}
+_PATTERNS = {re.compile(pattern): text for pattern, text in _KINDS.items()}
 
 
 class TensorInfo(msgspec.Struct, frozen=True, gc=False):
@@ -245,7 +265,7 @@ def _named(where: str, data: bytes = b"") -> Iterator[None]:
     try:
         yield
     except HeaderError as error:
-        kind = text_disguise(data[:DISGUISE_BYTES])
+        kind = _text_disguise(data[:DISGUISE_BYTES])
         raise HeaderError(f"Reading the header of {where}: {f'it is {kind}.' if kind else error}") from None
 
 
@@ -292,3 +312,22 @@ def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | Non
             refused[name] = Refused(end, str(error))
             memory.hold(2 * sys.getsizeof(refused[name].reason))  # once more in the error that is made of it
     return Header(tensors, metadata, stop, refused or {})
+
+
+def disguise(start: bytes) -> str | None:
+    """What a file that begins so really is, and what to do; None where its first bytes do not tell.
+
+    >>> disguise(b"GGUF\\x03\\x00\\x00\\x00")
+    'a GGUF file; name the safetensors files that it was made of'
+    """
+    return next((text for pattern, text in _PATTERNS.items() if pattern.match(start)), None)
+
+
+def _text_disguise(start: bytes) -> str | None:
+    """The same for a file that should begin with the length of a header, which is never plain text."""
+    shown = start.removeprefix(b"\xef\xbb\xbf")[:40].decode("ascii", "replace").strip()
+    if len(start) >= 8 and re.match(rb"(\xef\xbb\xbf)?[\t\n\r -~]{5}", start):
+        return disguise(start) or f"a text that begins with {shown!r}, not weights"
+    if len(start) >= 8 and not start.strip(b"\0"):
+        return "nothing but zeros where it begins, as a download has that is not finished"
+    return disguise(start)
