@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors_bytes import file_bytes, header_bytes
 
 from lnsim import HeaderError, parse_header
-from lnsim.checkpoint.header import DTYPE_BITS, MAX_HEADER_BYTES, Header, TensorInfo, header_stop
+from lnsim.checkpoint.format.header import DTYPE_BITS, MAX_HEADER_BYTES, Header, TensorInfo, header_stop
 
 ONE = '"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
 

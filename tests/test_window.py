@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from virtual_dispute import DISPUTE, Family, dispute_files
 
-from lnsim.checkpoint.header import Header, parse_header
+from lnsim.checkpoint.format.header import Header, parse_header
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW, Window
 
 

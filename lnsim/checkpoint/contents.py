@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lnsim.checkpoint.families.names import norm_names
-from lnsim.checkpoint.header import Header
+from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.source import file_in
 from lnsim.errors import FormatError, HeaderError, LnsimError
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.contents import adapter_error, is_adapter, settle
-from lnsim.checkpoint.header import DISGUISE_BYTES, Header, header_end, read_header
-from lnsim.checkpoint.layout import (
+from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, read_header
+from lnsim.checkpoint.format.layout import (
     ADAPTER_CONFIG_NAME,
     CONFIG_NAME,
     INDEX_NAME,
@@ -24,8 +24,8 @@ from lnsim.checkpoint.layout import (
     named_file,
     parse_index,
 )
-from lnsim.checkpoint.ranges import ByteRange
-from lnsim.checkpoint.repo_name import RepoName, is_repo_id
+from lnsim.checkpoint.format.ranges import ByteRange
+from lnsim.checkpoint.hub.names import RepoName, is_repo_id
 from lnsim.checkpoint.source import (
     MAX_JSON_BYTES,
     Checkpoint,

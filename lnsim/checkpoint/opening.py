@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lnsim.checkpoint.hub.names import RepoName, check_endpoint, parse_repo_name
 from lnsim.checkpoint.local import find_snapshot, open_local, open_snapshot, path_on_disk
-from lnsim.checkpoint.repo_name import RepoName, check_endpoint, parse_repo_name
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
 from lnsim.errors import RepoNotFoundError, SourceError
 from lnsim.paths import find_stored, near_stored, stored_models

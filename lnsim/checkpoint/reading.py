@@ -11,8 +11,8 @@ from typing import Any
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
-from lnsim.checkpoint.header import Header, TensorInfo
-from lnsim.checkpoint.ranges import tensor_range
+from lnsim.checkpoint.format.header import Header, TensorInfo
+from lnsim.checkpoint.format.ranges import tensor_range
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, locate, no_progress
 from lnsim.checkpoint.store import (

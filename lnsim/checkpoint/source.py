@@ -10,8 +10,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header, disguise
-from lnsim.checkpoint.ranges import ByteRange, part_range, plan_reads, slice_reads
+from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, disguise
+from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
 from lnsim.tables import card, table
 

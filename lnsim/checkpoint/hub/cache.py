@@ -7,8 +7,8 @@ from pathlib import Path
 
 from huggingface_hub import constants
 
+from lnsim.checkpoint.hub.names import RepoName
 from lnsim.checkpoint.local import commit_of_reference, open_snapshot
-from lnsim.checkpoint.repo_name import RepoName
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.errors import LnsimError
 

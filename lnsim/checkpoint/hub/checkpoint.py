@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lnsim.checkpoint.contents import Contents, adapter_error, is_adapter, settle
-from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
+from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header
+from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, Layout, find_layout, named_file
+from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.cache import cached_snapshot
 from lnsim.checkpoint.hub.repo import Repo, pin
 from lnsim.checkpoint.hub.session import Settings
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW, RemoteShard, Window
-from lnsim.checkpoint.layout import ADAPTER_CONFIG_NAME, Layout, find_layout, named_file
-from lnsim.checkpoint.ranges import ByteRange
 from lnsim.checkpoint.source import (
     MAX_JSON_BYTES,
     Checkpoint,

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
-from lnsim.checkpoint.header import LENGTH_BYTES, MAX_HEADER_BYTES, Header, header_end, read_header
+from lnsim.checkpoint.format.header import LENGTH_BYTES, MAX_HEADER_BYTES, Header, header_end, read_header
+from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError
 from lnsim.checkpoint.hub.transport import Body, Transport
-from lnsim.checkpoint.ranges import ByteRange
 from lnsim.errors import HeaderError, RangeError
 
 __all__ = ["FIRST_WINDOW", "RemoteShard", "Window"]

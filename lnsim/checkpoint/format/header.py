@@ -38,7 +38,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from lnsim.checkpoint.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
+from lnsim.checkpoint.format.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
 from lnsim.errors import HeaderError
 from lnsim.tables import card, table
 
