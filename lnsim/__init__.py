@@ -16,8 +16,8 @@ from lnsim.version import __version__ as __version__
 if TYPE_CHECKING:
     from lnsim.checkpoint.extract import extract as extract
     from lnsim.checkpoint.extract import load as load
-    from lnsim.checkpoint.header import Header as Header
-    from lnsim.checkpoint.header import parse_header as parse_header
+    from lnsim.checkpoint.format.header import Header as Header
+    from lnsim.checkpoint.format.header import parse_header as parse_header
     from lnsim.checkpoint.vectors import NormVectors as NormVectors
     from lnsim.checkpoint.vectors import RoleVectors as RoleVectors
     from lnsim.errors import HeaderError as HeaderError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lnsim.study.catalog import load_study as load_study
 
 _HOMES = {
-    "Header": "lnsim.checkpoint.header",
+    "Header": "lnsim.checkpoint.format.header",
     "HeaderError": "lnsim.errors",
     "LnsimError": "lnsim.errors",
     "NormVectors": "lnsim.checkpoint.vectors",
@@ -44,7 +44,7 @@ _HOMES = {
     "load": "lnsim.checkpoint.extract",
     "load_study": "lnsim.study.catalog",
     "pairwise": "lnsim.measure.metrics",
-    "parse_header": "lnsim.checkpoint.header",
+    "parse_header": "lnsim.checkpoint.format.header",
     "permutation_test": "lnsim.measure.permutation",
     "statistics": "lnsim.measure.cells",
     "tests": "lnsim.measure.cells",

@@ -87,7 +87,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 def _extract(options: argparse.Namespace) -> int:
     from lnsim.checkpoint.extract_many import extract_many
-    from lnsim.checkpoint.question import Question
+    from lnsim.checkpoint.reading import Question
     from lnsim.cli_text import extract_record, extract_text
 
     asked = {"everything": options.all, "model_type": options.model_type}

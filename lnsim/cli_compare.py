@@ -10,7 +10,7 @@ from typing import Any
 
 from lnsim.checkpoint.extract import Extracted
 from lnsim.checkpoint.extract_many import read_pair
-from lnsim.checkpoint.question import Question
+from lnsim.checkpoint.reading import Question
 from lnsim.cli_compare_text import compare_record, compare_text
 from lnsim.cli_progress import bar
 from lnsim.errors import LnsimError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from lnsim.checkpoint.repo_name import parse_repo_name
+from lnsim.checkpoint.hub.names import parse_repo_name
 from lnsim.errors import LnsimError, NetworkError, OfflineError, RepoNotFoundError, SourceError
 from lnsim.paths import stored_models
 

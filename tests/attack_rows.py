@@ -498,6 +498,7 @@ HUGE = (
     Huge(100, "an unknown key with empty objects", "more than 1048576 bytes"),
     Huge(100, "lists one in the other", "nested too deeply"),
     Huge(100, "tensors", "what it lists takes more than"),
+    Huge(100, "metadata keys", "what it lists takes more than"),
     Huge(25, "one tensor's name", "at most 1048576 are read"),
     Huge(25, "one tensor's shape", "more than 1048576 bytes"),
     Huge(101, "spaces", "a length of at most 100000000 bytes was expected"),

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import (
     ForbiddenError,
     NotThereError,
@@ -15,7 +16,6 @@ from lnsim.checkpoint.hub.answers import (
     check_status,
     retry_after,
 )
-from lnsim.checkpoint.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, RepoNotFoundError, RevisionError
 
 SPAN = ByteRange(8, 108)

@@ -11,7 +11,7 @@ import pytest
 from published_claims import FOLDER, by_the_others, corpus
 
 import lnsim
-from lnsim.checkpoint.header import LENGTH_BYTES, parse_header
+from lnsim.checkpoint.format.header import LENGTH_BYTES, parse_header
 from lnsim.checkpoint.store import StoredTensor, read_provenance, write_extract
 from lnsim.paths import extract_name
 from lnsim.study.vectors import study_vectors

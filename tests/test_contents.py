@@ -14,7 +14,7 @@ from hub_stand_in import HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header_bytes, llama_tensors, write_files
 
 import lnsim
-from lnsim.checkpoint.header import parse_header, read_header
+from lnsim.checkpoint.format.header import parse_header, read_header
 from lnsim.checkpoint.inspection import inspect
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.weights import find_weights

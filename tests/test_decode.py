@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from lnsim.checkpoint.decode import DTYPES, decode, dtype_name, to_bits, to_float32
+from lnsim.checkpoint.format.decode import DTYPES, decode, dtype_name, to_bits, to_float32
 from lnsim.errors import DecodeError, UnsupportedDtypeError
 
 INF, NAN = math.inf, math.nan

@@ -12,7 +12,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.extract_many import extract_many
-from lnsim.checkpoint.question import Question
+from lnsim.checkpoint.reading import Question
 from lnsim.errors import LnsimError, RepoNotFoundError, StoreError
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.session import Client, Settings
 from lnsim.checkpoint.hub.transport import Transport
-from lnsim.checkpoint.ranges import ByteRange
 from lnsim.checkpoint.source import Traffic
 from lnsim.errors import HubError
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors_bytes import file_bytes, header_bytes
 
 from lnsim import HeaderError, parse_header
-from lnsim.checkpoint.header import DTYPE_BITS, MAX_HEADER_BYTES, Header, TensorInfo, header_stop
+from lnsim.checkpoint.format.header import DTYPE_BITS, MAX_HEADER_BYTES, Header, TensorInfo, header_stop
 
 ONE = '"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
 
@@ -239,6 +239,16 @@ def test_a_header_of_many_tensors_parses(count: int) -> None:
     names = [f"model.layers.{number}.weight" for number in range(count)]
     text = "{" + ",".join(entry(name, [1], [4 * i, 4 * i + 4]) for i, name in enumerate(names)) + "}"
     assert len(parse_header(header_bytes(text)).tensors) == count
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{str(n): "" for n in range(450_000)}, {f"é{n}": "\N{GRINNING FACE}\n" * 1_000 for n in range(3_500)}],
+    ids=["450,000 short texts", "17 MB of no ASCII and of escapes"],
+)
+def test_metadata_of_an_odd_size_is_read(metadata: dict[str, str]) -> None:
+    text = json.dumps({"__metadata__": metadata}, ensure_ascii=False)
+    assert parse_header(header_bytes(text)).metadata == metadata
 
 
 @settings(max_examples=100, derandomize=True, deadline=None)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lnsim.checkpoint.layout import find_layout, named_file, parse_index
+from lnsim.checkpoint.format.layout import find_layout, named_file, parse_index
 from lnsim.errors import FormatError
 
 INDEX = "model.safetensors.index.json"

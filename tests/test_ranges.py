@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors_bytes import file_bytes
 
 from lnsim import parse_header
-from lnsim.checkpoint.ranges import ByteRange, Read, plan_reads, slice_reads, tensor_range
+from lnsim.checkpoint.format.ranges import ByteRange, Read, plan_reads, slice_reads, tensor_range
 from lnsim.errors import RangeError, TensorNotFoundError
 
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=12)

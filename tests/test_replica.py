@@ -25,8 +25,8 @@ from published_001 import BY_LAYER, BY_LAYER_ALL, DENSE, GROUPS, LAYER_0, LAYER_
 from safetensors import safe_open
 
 import lnsim
-from lnsim.checkpoint.decode import decode, to_float32
-from lnsim.checkpoint.ranges import tensor_range
+from lnsim.checkpoint.format.decode import decode, to_float32
+from lnsim.checkpoint.format.ranges import tensor_range
 from lnsim.errors import StoreError, StudyError
 from lnsim.paths import extract_name
 from lnsim.study.catalog import Study

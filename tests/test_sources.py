@@ -16,8 +16,8 @@ from huggingface_hub.utils import validate_repo_id
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
 
 import lnsim
+from lnsim.checkpoint.hub.names import RepoName, check_endpoint, is_repo_id, parse_repo_name
 from lnsim.checkpoint.opening import find_source, open_checkpoint
-from lnsim.checkpoint.repo_name import RepoName, check_endpoint, is_repo_id, parse_repo_name
 from lnsim.errors import FormatError, HubError, LnsimError, OfflineError, RepoNotFoundError, RevisionError, SourceError
 
 PAGE = "https://huggingface.co/org/pipe"

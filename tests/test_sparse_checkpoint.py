@@ -12,7 +12,7 @@ from hub_stand_in import VirtualFile
 from virtual_dispute import DISPUTE, dispute_bytes, dispute_files
 
 import lnsim
-from lnsim.checkpoint.header import parse_header
+from lnsim.checkpoint.format.header import parse_header
 
 SOLAR = DISPUTE[0]
 PAGE = mmap.PAGESIZE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lnsim.checkpoint.question import Question
+from lnsim.checkpoint.reading import Question
 from lnsim.errors import SourceError, StudyError
 from lnsim.study import vectors
 from lnsim.study.catalog import Study, load_study

@@ -132,7 +132,7 @@ def test_a_checkpoint_on_the_hub_shows_its_commit_and_what_it_took(hub: HubStand
     text = seen(opened).text
     assert f"commit {COMMIT}" in text
     assert f"{len(hub.requests)} requests, " in text
-    assert repr(opened) == f"HubCheckpoint('a/b@{COMMIT[:12]}': 'model.safetensors')"
+    assert repr(opened) == f"Checkpoint('a/b@{COMMIT[:12]}': 'model.safetensors')"
 
 
 def test_plain_reprs_are_one_short_line() -> None:

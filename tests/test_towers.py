@@ -20,7 +20,7 @@ from traced_families import TRACED, shapes_of
 import lnsim
 from lnsim.checkpoint.extract import Extracted
 from lnsim.checkpoint.extract_many import read_pair
-from lnsim.checkpoint.question import Question
+from lnsim.checkpoint.reading import Question
 from lnsim.errors import ComparisonError, RoleError
 from lnsim.measure.common_roles import check_offsets, common_roles
 from lnsim.measure.pair_summary import summarise_pair

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from virtual_dispute import DISPUTE, Family, dispute_files
 
-from lnsim.checkpoint.header import Header, parse_header
-from lnsim.checkpoint.hub.shard import FIRST_WINDOW
-from lnsim.checkpoint.window import Window
+from lnsim.checkpoint.format.header import Header, parse_header
+from lnsim.checkpoint.hub.shard import FIRST_WINDOW, Window
 
 
 def headers(family: Family) -> list[Header]:

@@ -6,15 +6,21 @@ an index, it decides: a tensor counts in the shard that the index names for it a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+import re
+from collections.abc import Collection, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
+from typing import Any
 
 from lnsim.checkpoint.families.names import norm_names
-from lnsim.checkpoint.header import Header
+from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.source import file_in
 from lnsim.errors import FormatError, HeaderError, LnsimError
 
-__all__ = ["Contents", "check_copies", "check_whole", "settle"]
+__all__ = ["Contents", "adapter_error", "is_adapter", "settle"]
+
+_WORDS = ("lora", "ia3", "oft", "boft", "hada", "lokr", "vera", "prompt_embeddings")
+_PART = re.compile(rf"(^|[._])({'|'.join(_WORDS)})([._]|$)", re.IGNORECASE)
+_KINDS = {"LORA": "LoRA"}
 
 
 @dataclass(slots=True)
@@ -167,32 +173,6 @@ def _by_headers(found: Contents, headers: Mapping[str, Header], replicated: bool
         )
 
 
-def check_copies(data: Mapping[str, bytes], shard: str, again: Mapping[str, bytes], *, where: str) -> None:
-    """Compare copies of tensors with what was read first.
-
-    Raises:
-        FormatError: when the bytes of one differ.
-    """
-    for name, copy in again.items():
-        if data[name] != copy:
-            raise FormatError(
-                f"Reading {where}: tensor {name!r:.160} has other bytes in {shard} than in a file before it, so which "
-                f"copy counts is unclear."
-            )
-
-
-def check_whole(name: str, copies: Iterable[Header], *, where: str) -> None:
-    """Refuse to read parts of a tensor that ranks share: each may have another part of it.
-
-    Raises:
-        FormatError: when it is in more than one file.
-    """
-    if any(name in header.tensors for header in copies):
-        raise FormatError(
-            f"Reading {where}: tensor {name!r:.160} is split over ranks, and its parts are not put together."
-        )
-
-
 def _clash(name: str, one: str, other: str, where: str) -> FormatError:
     return FormatError(
         f"Reading the headers of {where}: tensor {name!r:.160} lies in both {one} and {other}, so which one counts is "
@@ -207,3 +187,24 @@ def _tensors(names: Sized) -> str:
 def _without(header: Header, names: Iterable[str]) -> Header:
     away = frozenset(names)
     return header.narrowed(header.tensors.keys() - away) if away else header
+
+
+def is_adapter(headers: Mapping[str, Header]) -> bool:
+    """Whether files or tensors have the names of an adapter's, and no tensor that of a norm."""
+    shapes = {name: info.shape for header in headers.values() for name, info in header.tensors.items()}
+    named = any(shard.startswith("adapter_model") for shard in headers) or _named_as_one(shapes)
+    return named and not norm_names(shapes, ())
+
+
+def _named_as_one(names: Collection[str]) -> bool:
+    every = "\n".join(names).lower()  # looked through as one text first: some checkpoints have 100,000 names
+    return any(word in every for word in _WORDS) and any(map(_PART.search, names))
+
+
+def adapter_error(config: Mapping[str, Any] | None, where: str) -> FormatError:
+    """The error for an adapter, which names its base model where its own config does."""
+    config = config or {}
+    kind, base = config.get("peft_type"), config.get("base_model_name_or_path")
+    told = f" ({_KINDS.get(kind, kind):.40})" if isinstance(kind, str) else " (LoRA or one of its kin)"
+    of = f" of {base:.200}" if isinstance(base, str) and base else ""
+    return FormatError(f"Opening {where}: it is an adapter{told}{of}, without norms of its own: name its base model.")

@@ -7,18 +7,34 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lnsim.checkpoint.kept import Kept, find_kept, kept_reading
+from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.naming import Origin, choose_paths, origin_of
 from lnsim.checkpoint.opening import IN_FLIGHT, Found, find_source, open_found, open_stored
-from lnsim.checkpoint.question import Question
-from lnsim.checkpoint.reading import Prepared, Reading, read_norms
+from lnsim.checkpoint.reading import ANSWERS_KEY, ROLES_KEY, Prepared, Question, Reading, read_norms
 from lnsim.checkpoint.source import Progress, no_progress
-from lnsim.checkpoint.store import provenance_at
+from lnsim.checkpoint.store import json_texts, kept_header, provenance_at, read_provenance
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.errors import StoreError
+from lnsim.errors import LnsimError, StoreError
 from lnsim.paths import vectors_dir
 
 __all__ = ["Extracted", "Plan", "extract", "extract_and_keep", "find_to_keep", "load", "place", "read", "read_to_keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An extract of the same source and commit that lies where a new one would.
+
+    Args:
+        path: where it lies.
+        names: the tensors that it holds.
+        roles: the role keys that it holds.
+        answers: the questions that it answers.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    roles: tuple[str, ...]
+    answers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +219,7 @@ def read_to_keep(plan: Plan, *, again: bool = False, progress: Progress = no_pro
     """
     found, question = plan.found, plan.question
     kept = _kept(plan)
-    reading = kept_reading(question, kept) if kept and found.repo_name is not None and not again else None
+    reading = _kept_reading(question, kept) if kept and found.repo_name is not None and not again else None
     if kept is not None and reading is not None:
         vectors = replace(reading.vectors(), path=kept.path, seconds=time.perf_counter() - plan.begun)
         traffic = found.traffic
@@ -218,10 +234,34 @@ def read_to_keep(plan: Plan, *, again: bool = False, progress: Progress = no_pro
 
 
 def _kept(plan: Plan) -> Kept | None:
-    """The extract that lies where this one would: of the same commit, so that the two can be one."""
+    """The extract that lies where this one would: of the same source and commit, so that the two can be one.
+
+    It may be damaged behind its header.
+    """
     if plan.origin is None or plan.path is None:
         return None
-    return find_kept(plan.path, plan.origin.identity, plan.origin.commit)
+    header = kept_header(plan.path)
+    provenance = None if header is None else read_provenance(header)
+    if header is None or provenance is None:
+        return None
+    if (provenance.identity, provenance.commit) != (plan.origin.identity, plan.origin.commit):
+        return None
+    try:
+        roles, answers = (tuple(json_texts(header.metadata, key)) for key in (ROLES_KEY, ANSWERS_KEY))
+    except StoreError:
+        roles, answers = (), ()  # a damaged record answers nothing; the vectors stay all the same
+    return Kept(plan.path, tuple(header.tensors), roles, answers)
+
+
+def _kept_reading(question: Question, kept: Kept) -> Reading | None:
+    """The answer to a question about a repo at a commit; None where the extract does not hold it, or is damaged."""
+    if not question.answered_by(kept.answers, kept.roles):
+        return None
+    try:
+        # The family that was named, if any, stands in the extract's config.
+        return read_norms(open_local(kept.path), replace(question, model_type=None), as_asked=True)
+    except LnsimError:
+        return None  # it is read anew, and replaced
 
 
 def _prepared(reading: Reading, plan: Plan, kept: Kept | None) -> Prepared:

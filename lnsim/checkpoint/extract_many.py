@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from lnsim.checkpoint.extract import Extracted, Plan, find_to_keep, place, read, read_to_keep
 from lnsim.checkpoint.opening import IN_FLIGHT
-from lnsim.checkpoint.question import Question
+from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors, same_stored
 from lnsim.errors import LnsimError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lnsim.checkpoint.header import TensorInfo
+from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.reading import map_checkpoint, tensor_infos
 from lnsim.checkpoint.roles import RoleMap

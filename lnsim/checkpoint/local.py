@@ -7,115 +7,47 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.adapter import adapter_error, is_adapter
-from lnsim.checkpoint.contents import check_copies, check_whole, settle
-from lnsim.checkpoint.disguise import DISGUISE_BYTES
-from lnsim.checkpoint.header import Header, header_end, read_header
-from lnsim.checkpoint.layout import ADAPTER_CONFIG_NAME, CONFIG_NAME, Layout, find_layout, named_file, parse_index
-from lnsim.checkpoint.ranges import ByteRange, part_range, plan_reads, slice_reads
+from lnsim.checkpoint.contents import adapter_error, is_adapter, settle
+from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, read_header
+from lnsim.checkpoint.format.layout import (
+    ADAPTER_CONFIG_NAME,
+    CONFIG_NAME,
+    INDEX_NAME,
+    Layout,
+    find_layout,
+    named_file,
+    parse_index,
+)
+from lnsim.checkpoint.format.ranges import ByteRange
+from lnsim.checkpoint.hub.names import RepoName, is_repo_id
 from lnsim.checkpoint.source import (
     MAX_JSON_BYTES,
+    Checkpoint,
+    Fetch,
     Progress,
     Traffic,
-    by_shard,
     check_totals,
-    checkpoint_card,
     file_in,
-    no_progress,
     parse_config,
 )
 from lnsim.checkpoint.store import read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, RangeError, SourceError
 
-__all__ = ["LocalCheckpoint", "open_local", "path_on_disk"]
+__all__ = ["commit_of_reference", "find_snapshot", "open_local", "open_snapshot", "path_on_disk"]
 
-
-@dataclass(slots=True)
-class LocalCheckpoint:
-    """A checkpoint on disk; see ``Checkpoint`` for its attributes.
-
-    Args:
-        folder: where the shards lie.
-        copies: further copies of the tensors, by shard, which must agree with those that are read.
-    """
-
-    folder: Path
-    source: str
-    where: str
-    headers: Mapping[str, Header]
-    config: Mapping[str, Any] | None
-    repo_id: str | None = None
-    revision: str | None = None
-    commit: str | None = None
-    notes: tuple[str, ...] = ()
-    faults: Mapping[str, LnsimError] = field(default_factory=dict)
-    copies: Mapping[str, Header] = field(default_factory=dict)
-    part: str = ""
-    traffic: Traffic = field(default_factory=Traffic)
-
-    def __repr__(self) -> str:
-        return f"LocalCheckpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
-
-    def _repr_html_(self) -> str:
-        return checkpoint_card(self)
-
-    def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
-        """Bytes of the tensors.
-
-        Raises:
-            TensorNotFoundError: when a name is in no shard.
-            RangeError: when a file ends before its header says.
-            LnsimError: when one of them cannot be read, or its copies differ.
-        """
-        names = list(names)
-        wanted_of = by_shard(names, self.headers, self.faults, where=self.where)
-        found: dict[str, bytes] = {}
-        for done, (shard, wanted) in enumerate(wanted_of.items(), 1):
-            found.update(self._read_shard(shard, self.headers[shard], wanted))
-            progress(done, len(wanted_of))
-        for shard, header in self.copies.items():
-            again = self._read_shard(shard, header, [name for name in names if name in header.tensors])
-            check_copies(found, shard, again, where=self.where)
-        return found
-
-    def keep_only(self, names: Iterable[str]) -> None:
-        """Forget all tensors but these, for the memory: a checkpoint may have a hundred thousand."""
-        wanted = frozenset(names)
-        self.headers = {shard: header.narrowed(wanted) for shard, header in self.headers.items()}
-        self.copies = {shard: header.narrowed(wanted) for shard, header in self.copies.items()}
-        self.faults = {name: error for name, error in self.faults.items() if name in wanted}
-
-    def read_part(self, name: str, start: int, stop: int) -> bytes:
-        """The bytes ``[start, stop)`` of one tensor; raises as ``read``, and RangeError outside the tensor."""
-        (shard,) = by_shard([name], self.headers, self.faults, where=self.where)
-        check_whole(name, self.copies.values(), where=self.where)
-        span = part_range(self.headers[shard], name, start, stop)
-        where = file_in(self.where, shard)
-        with _opened(self.folder / shard, where) as file:
-            data = _read_at(file, span, where=where)
-        self.traffic.count(received=len(data))
-        return data
-
-    def _read_shard(self, shard: str, header: Header, names: Sequence[str]) -> dict[str, bytes]:
-        reads = plan_reads(header, names)
-        found = {name: b"" for name in names if not header.tensors[name].n_bytes}
-        where = file_in(self.where, shard)
-        with _opened(self.folder / shard, where) as file:
-            pairs = [(read, _read_at(file, read.span, where=where)) for read in reads]
-        self.traffic.count(received=sum(len(data) for _, data in pairs))
-        return found | slice_reads(pairs)
+_OF_A_MODEL = "models--"
+_SNAPSHOTS = "snapshots"
 
 
 def open_local(
     path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None, part: str = ""
-) -> LocalCheckpoint:
+) -> Checkpoint:
     """Open a folder or one ``.safetensors`` file and read its headers.
 
     Args:
@@ -142,12 +74,110 @@ def open_local(
     contents = settle(headers, where=where, weight_map=weight_map, unread=unread, replicated=layout.replicated)
     if is_adapter(headers):
         raise _adapter_error(folder, where)
-    found = LocalCheckpoint(folder, source, where, contents.headers, None, repo_id, None, commit, part=part)
+    traffic = Traffic()
+    found = Checkpoint(source, where, contents.headers, None, _fetch(folder, where, traffic), traffic)
+    found.repo_id, found.commit, found.part, found.folder = repo_id, commit, part, folder
     found.notes = (*layout.notes, *contents.notes)
     found.faults, found.copies = contents.faults, contents.copies
     if len(headers) > 1 or not _take_provenance(found):
         found.config = _read_config(folder, CONFIG_NAME, where)
     return found
+
+
+def _fetch(folder: Path, where: str, traffic: Traffic) -> Fetch:
+    def fetch(jobs: Sequence[tuple[str, ByteRange]], progress: Progress) -> list[bytes]:
+        found: list[bytes] = []
+        for shard, span in jobs:
+            named = file_in(where, shard)
+            with _opened(folder / shard, named) as file:
+                found.append(_read_at(file, span, where=named))
+            traffic.count(received=len(span))
+            progress(len(found), len(jobs))
+        return found
+
+    return fetch
+
+
+def find_snapshot(path: Path) -> tuple[Path, RepoName] | None:
+    """The snapshot's folder and what a path in the cache names, with its commit; None for any path elsewhere.
+
+    Of ``models--owner--name`` itself that is what ``refs/main`` names, else the only snapshot.
+
+    Raises:
+        SourceError: when there is more than one, or none.
+    """
+    whole = Path(os.path.abspath(path))  # as it was written: files of a snapshot are links that lead out of it
+    home = next((one for one in (whole, *whole.parents) if one.name.startswith(_OF_A_MODEL)), None)
+    if home is None or not os.path.isdir(home / _SNAPSHOTS):
+        return None
+    below = whole.relative_to(home).parts
+    repo_id = home.name.removeprefix(_OF_A_MODEL).replace("--", "/")
+    if below[:1] not in ((), (_SNAPSHOTS,)) or not is_repo_id(repo_id):
+        return None
+    commit = below[1] if len(below) > 1 else _commit_of(home, repo_id)
+    return home / _SNAPSHOTS / commit, RepoName(repo_id, commit, "/".join(below[2:]))
+
+
+def open_snapshot(folder: Path, name: RepoName, commit: str) -> Checkpoint:
+    """Open a snapshot, or the part of it that is named.
+
+    Raises:
+        LnsimError: as ``open_local``; SourceError when files that are needed are no longer in the cache.
+    """
+    path = folder / name.part
+    _check_links(path, name.repo_id, commit)
+    typed = f"{name.repo_id}/{name.part}" if name.part else name.repo_id
+    try:
+        opened = open_local(path, source=typed, repo_id=name.repo_id, commit=commit, part=name.part)
+    except FormatError as error:
+        raise FormatError(
+            f"{error} The Hub's cache may hold only some of its files: with a network, {name.repo_id}@{commit} is read "
+            f"from the Hub."
+        ) from None
+    opened.revision = name.revision
+    return opened
+
+
+def commit_of_reference(home: Path, name: str) -> str | None:
+    """The commit of a branch, tag or ``refs/pr/3`` when it was last asked for; None where the cache does not tell."""
+    try:
+        return (home / "refs" / name).read_text("utf-8", "replace").strip()
+    except (OSError, ValueError):  # none there, or none for us to read, or no name of a file
+        return None
+
+
+def _commit_of(home: Path, repo_id: str) -> str:
+    there = [name for name in _listed(home / _SNAPSHOTS) if os.path.isdir(home / _SNAPSHOTS / name)]
+    wanted = commit_of_reference(home, "main")
+    if wanted in there or (wanted is None and len(there) == 1):
+        return wanted or there[0]
+    named = "it has no refs/main" if wanted is None else f"refs/main names {wanted!r:.60}, which is not there"
+    raise SourceError(
+        f"Opening {home.name}: one snapshot was expected, found {', '.join(there) or 'none'}, and {named}. Name one "
+        f"snapshot's folder, or the repo, {repo_id}, to read it from the Hub."
+    )
+
+
+def _check_links(path: Path, repo_id: str, commit: str) -> None:
+    """Refuse a snapshot whose links lead nowhere: its blobs were deleted, to free the disk or by a moved cache."""
+    whole = os.path.isdir(path)
+    folder = path if whole else path.parent
+    names = _listed(folder) if whole else [path.name, CONFIG_NAME]
+    needed = [name for name in names if name.endswith(".safetensors") or name in (CONFIG_NAME, INDEX_NAME)]
+    dead = [name for name in needed if os.path.islink(folder / name) and not os.path.exists(folder / name)]
+    if dead:
+        raise SourceError(
+            f"Opening {repo_id}@{commit[:12]} in the Hub's cache: {dead[0]!r:.120} is a link to a file that is no "
+            f"longer there ({len(dead)} such in all). Download it again (`hf download {repo_id} --revision {commit}`), "
+            f"or name the repo, {repo_id}@{commit}, to read it from the Hub."
+        )
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        raise SourceError(f"Opening {folder.name} in the Hub's cache: {error.strerror}.") from None
 
 
 def path_on_disk(source: str) -> Path | None:
@@ -169,7 +199,7 @@ def _adapter_error(folder: Path, where: str) -> FormatError:
         return adapter_error(None, where)
 
 
-def _take_provenance(opened: LocalCheckpoint) -> bool:
+def _take_provenance(opened: Checkpoint) -> bool:
     """An extract carries its own config and origin; they count more than a file that lies beside it."""
     provenance = read_provenance(next(iter(opened.headers.values())))
     if provenance is None:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lnsim.checkpoint.local import find_snapshot
 from lnsim.checkpoint.opening import Found
-from lnsim.checkpoint.snapshot import find_snapshot
 from lnsim.checkpoint.store import Identity, provenance_at
 from lnsim.errors import StoreError
 from lnsim.paths import extract_name

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lnsim.checkpoint.local import LocalCheckpoint, open_local, path_on_disk
-from lnsim.checkpoint.repo_name import RepoName, check_endpoint, parse_repo_name
-from lnsim.checkpoint.snapshot import find_snapshot, open_snapshot
+from lnsim.checkpoint.hub.names import RepoName, check_endpoint, parse_repo_name
+from lnsim.checkpoint.local import find_snapshot, open_local, open_snapshot, path_on_disk
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
 from lnsim.errors import RepoNotFoundError, SourceError
 from lnsim.paths import find_stored, near_stored, stored_models
@@ -143,7 +142,7 @@ def open_checkpoint(source: str, revision: str | None = None, *, progress: Progr
     return open_found(find_source(source, revision), progress=progress)
 
 
-def open_stored(source: str) -> LocalCheckpoint:
+def open_stored(source: str) -> Checkpoint:
     """Open a stored model's name or a path, and never the network.
 
     Raises:
@@ -153,7 +152,7 @@ def open_stored(source: str) -> LocalCheckpoint:
     return _open_path(find_stored(source.rstrip("/")) if path is None else path, source)
 
 
-def _open_path(path: Path, source: str) -> LocalCheckpoint:
+def _open_path(path: Path, source: str) -> Checkpoint:
     cached = find_snapshot(path)
     if cached is None:
         return open_local(path, source=source)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
-from lnsim.checkpoint.header import Header, TensorInfo
-from lnsim.checkpoint.local import LocalCheckpoint
-from lnsim.checkpoint.question import Question
-from lnsim.checkpoint.ranges import tensor_range
+from lnsim.checkpoint.format.header import Header, TensorInfo
+from lnsim.checkpoint.format.ranges import tensor_range
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, locate, no_progress
 from lnsim.checkpoint.store import (
@@ -26,10 +24,20 @@ from lnsim.checkpoint.store import (
     read_sources,
     write_extract,
 )
-from lnsim.checkpoint.vectors import NormVectors, RoleVectors, TensorSource
+from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors, TensorSource
 from lnsim.errors import RoleError, StoreError
+from lnsim.version import __version__
 
-__all__ = ["ANSWERS_KEY", "ROLES_KEY", "Prepared", "Reading", "map_checkpoint", "read_norms", "tensor_infos"]
+__all__ = [
+    "ANSWERS_KEY",
+    "ROLES_KEY",
+    "Prepared",
+    "Question",
+    "Reading",
+    "map_checkpoint",
+    "read_norms",
+    "tensor_infos",
+]
 
 ANSWERS_KEY = "answers"
 """Metadata key of an extract: the questions that it answers."""
@@ -39,6 +47,59 @@ ROLES_KEY = "roles_read"
 
 _TOWER_KEY = "main_tower"
 """Metadata key of an extract: the checkpoint's main tower, which a narrowed extract does not show any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a source; see ``extract`` for the meaning of each.
+
+    Args:
+        source: what to read.
+        revision: branch, tag or commit, for a repo id.
+        roles: those wanted; None for the default.
+        everything: every other norm as well.
+        model_type: read the checkpoint as this family.
+        tower: take this one for the main tower.
+    """
+
+    source: str
+    revision: str | None = None
+    roles: tuple[str, ...] | None = None
+    everything: bool = False
+    model_type: str | None = None
+    tower: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        source: str | Path,
+        roles: str | Iterable[str] | None = None,
+        revision: str | None = None,
+        *,
+        everything: bool = False,
+        model_type: str | None = None,
+    ) -> Question:
+        """A question from the arguments of ``extract``."""
+        wanted = (roles,) if isinstance(roles, str) else roles
+        return cls(str(source), revision, None if wanted is None else tuple(wanted), everything, model_type)
+
+    def record(self) -> str:
+        """What an extract remembers, so that it answers the same question of the same commit, and no other.
+
+        The version stands in it because another version may know more roles.
+        """
+        asked = {"roles": self.roles, "everything": self.everything, "model_type": self.model_type}
+        tower = {} if self.tower is None else {"tower": self.tower}
+        return json.dumps({"lnsim": __version__} | asked | tower)
+
+    def answered_by(self, records: Collection[str], keys: Collection[str]) -> bool:
+        """Whether an extract answers it that answers these questions already and holds all norms of these roles."""
+        if self.record() in records:
+            return True
+        if self.roles is None or self.everything:
+            return False
+        whole = replace(self, roles=None).record()
+        return whole in records and all(LLAMA_NAMES.get(role, role) in keys for role in self.roles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +173,7 @@ class Reading:
     @property
     def extract_path(self) -> Path | None:
         """The file that was read, where that is an extract already."""
-        if not _is_extract(self.opened) or not isinstance(self.opened, LocalCheckpoint):
+        if self.opened.folder is None or not _is_extract(self.opened):
             return None
         return self.opened.folder / next(iter(self.opened.headers))
 

@@ -17,11 +17,11 @@ from lnsim.checkpoint.families.choice import choose
 from lnsim.checkpoint.families.evidence import KINDS_KEY, Choice, Evidence, unknown_family
 from lnsim.checkpoint.families.layer_kinds import parts_of_layers
 from lnsim.checkpoint.families.matching import UNKNOWN_KIND, Match, Tower, match_norms
+from lnsim.checkpoint.families.missing import block_counts, missing_layers
 from lnsim.checkpoint.families.names import NormName, adapter_kind, collapse, norm_names, unwrap
 from lnsim.checkpoint.families.notes import has_blocks, notes_for
 from lnsim.checkpoint.families.offset import decide_offset, offset_sentence
 from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS
-from lnsim.checkpoint.gaps import block_counts, find_gaps
 from lnsim.checkpoint.store import FORMAT
 from lnsim.checkpoint.vectors import Offset
 from lnsim.errors import RoleError
@@ -196,7 +196,7 @@ def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
 
 def _gaps(choice: Choice, matches: Sequence[Match]) -> dict[tuple[str, str], tuple[int, ...]]:
     towers = _towers(choice, matches)
-    return find_gaps(towers, matches, block_counts(towers, matches))
+    return missing_layers(towers, matches, block_counts(towers, matches))
 
 
 def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offset, told: bool) -> RoleMap:

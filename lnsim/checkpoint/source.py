@@ -1,15 +1,17 @@
-"""This module says what every source of a checkpoint offers, and reads its small JSON files."""
+"""This module holds an opened checkpoint, whatever its source, and reads its small JSON files."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
 
-from lnsim.checkpoint.disguise import disguise
-from lnsim.checkpoint.header import MAX_HEADER_BYTES, Header
+from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, disguise
+from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
 from lnsim.tables import card, table
 
@@ -18,12 +20,11 @@ __all__ = [
     "MAX_JSON_BYTES",
     "MAX_JSON_PARTS",
     "Checkpoint",
+    "Fetch",
     "Progress",
     "Traffic",
-    "by_shard",
     "check_parts",
     "check_totals",
-    "checkpoint_card",
     "file_in",
     "locate",
     "no_progress",
@@ -64,74 +65,125 @@ class Traffic:
             self.bytes_received += received
 
 
-class Checkpoint(Protocol):
-    """An opened checkpoint: its headers are known, its tensors can be read."""
+Fetch = Callable[[Sequence[tuple[str, ByteRange]], Progress], list[bytes]]
+"""Reads ranges, each of a shard by its file name, and gives their bytes in the same order."""
 
-    @property
-    def source(self) -> str:
-        """What was asked for, as a person wrote it."""
 
-    @property
-    def where(self) -> str:
-        """``repo@commit``, with the part where it is one, or the path; for messages."""
+@dataclass(slots=True)
+class Checkpoint:
+    """An opened checkpoint, on disk or on the Hub: its headers are known, its tensors can be read.
 
-    @property
-    def repo_id(self) -> str | None:
-        """The Hub's name."""
+    Args:
+        source: what was asked for, as a person wrote it.
+        where: ``repo@commit``, with the part where it is one, or the path; for messages.
+        headers: of each shard that was opened, by file name.
+        config: the parsed ``config.json``, None where there is none.
+        fetch: reads from its shards.
+        traffic: what it took so far.
+        repo_id: the Hub's name.
+        revision: branch, tag or commit asked for.
+        commit: commit read.
+        part: folder or file below the repo's root, for a part of a repo; empty for all of it.
+        notes: sentences for whoever reads the numbers.
+        faults: by name, the tensors that are promised and cannot be read: the error that it is to ask for one.
+        copies: further copies of the tensors, by shard, which must agree with those that are read.
+        folder: where the shards lie; None on the Hub.
+    """
 
-    @property
-    def revision(self) -> str | None:
-        """Branch, tag or commit asked for."""
+    source: str
+    where: str
+    headers: Mapping[str, Header]
+    config: Mapping[str, Any] | None
+    fetch: Fetch = field(repr=False)
+    traffic: Traffic
+    repo_id: str | None = None
+    revision: str | None = None
+    commit: str | None = None
+    part: str = ""
+    notes: tuple[str, ...] = ()
+    faults: Mapping[str, LnsimError] = field(default_factory=dict)
+    copies: Mapping[str, Header] = field(default_factory=dict)
+    folder: Path | None = None
 
-    @property
-    def commit(self) -> str | None:
-        """Commit read."""
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
 
-    @property
-    def part(self) -> str:
-        """Folder or file below the repo's root, for a part of a repo; empty for all of it."""
-
-    @property
-    def config(self) -> Mapping[str, Any] | None:
-        """The parsed ``config.json``, None where there is none."""
-
-    @property
-    def headers(self) -> Mapping[str, Header]:
-        """Header of each shard that was opened, by file name."""
-
-    @property
-    def faults(self) -> Mapping[str, LnsimError]:
-        """By name, the tensors that are promised and cannot be read: the error that it is to ask for one."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for whoever reads the numbers."""
-
-    @property
-    def traffic(self) -> Traffic:
-        """What it took so far."""
+    def _repr_html_(self) -> str:
+        rows = [(name, len(one.tensors), one.file_size) for name, one in self.headers.items()]
+        traffic = f"{self.traffic.requests} requests, {self.traffic.bytes_received:,} bytes"
+        facts = (
+            f"model type {(self.config or {}).get('model_type', 'not told')}",
+            f"{sum(n for _, n, _ in rows):,} tensors in {len(rows)} files of {sum(size for *_, size in rows):,} bytes",
+            f"commit {self.commit}" if self.commit else "no commit recorded",
+            traffic if self.traffic.requests else "",
+        )
+        shown = table(("file", "tensors", "bytes"), rows)
+        return card("Checkpoint", self.where, facts, [shown], [f"note: {note}" for note in self.notes])
 
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
-        """Bytes of the tensors, all of them or an error."""
+        """Bytes of the tensors, all of them; ``progress`` is told how many reads are done of how many planned.
 
-    def keep_only(self, names: Iterable[str]) -> None:
-        """Forget all tensors but these."""
+        Raises:
+            TensorNotFoundError: when a name is in no shard.
+            RangeError: when a file ends before its header says.
+            HubError: or the subclass that fits, for the first range that could not be read.
+            LnsimError: when one of them cannot be read, or its copies differ.
+        """
+        names = list(names)
+        found = self._read(self.headers, self._by_shard(names), progress)
+        for shard, header in self.copies.items():
+            again = [name for name in names if name in header.tensors]
+            for name, copy in self._read(self.copies, {shard: again}).items():
+                if found[name] != copy:
+                    raise FormatError(
+                        f"Reading {self.where}: tensor {name!r:.160} has other bytes in {shard} than in a file before "
+                        f"it, so which copy counts is unclear."
+                    )
+        return found
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:
-        """The bytes ``[start, stop)`` of one tensor, for one too large to hold."""
+        """The bytes ``[start, stop)`` of one tensor, for one too large to hold.
 
+        Raises:
+            LnsimError: as ``read``; FormatError where ranks share it, since each may have another part of it.
+            RangeError: outside the tensor.
+        """
+        (shard,) = self._by_shard([name])
+        if any(name in header.tensors for header in self.copies.values()):
+            raise FormatError(
+                f"Reading {self.where}: tensor {name!r:.160} is split over ranks, and its parts are not put together."
+            )
+        (data,) = self.fetch([(shard, part_range(self.headers[shard], name, start, stop))], no_progress)
+        return data
 
-def checkpoint_card(found: Checkpoint) -> str:
-    """An opened checkpoint as a notebook shows it: one row a file."""
-    rows = [(name, len(one.tensors), one.file_size) for name, one in found.headers.items()]
-    facts = (
-        f"model type {(found.config or {}).get('model_type', 'not told')}",
-        f"{sum(n for _, n, _ in rows):,} tensors in {len(rows)} files of {sum(size for *_, size in rows):,} bytes",
-        f"commit {found.commit}" if found.commit else "no commit recorded",
-        f"{found.traffic.requests} requests, {found.traffic.bytes_received:,} bytes" if found.traffic.requests else "",
-    )
-    shown = table(("file", "tensors", "bytes"), rows)
-    return card(type(found).__name__, found.where, facts, [shown], [f"note: {note}" for note in found.notes])
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Forget all tensors but these, for the memory: a checkpoint may have a hundred thousand."""
+        wanted = frozenset(names)
+        self.headers = {shard: header.narrowed(wanted) for shard, header in self.headers.items()}
+        self.copies = {shard: header.narrowed(wanted) for shard, header in self.copies.items()}
+        self.faults = {name: error for name, error in self.faults.items() if name in wanted}
+
+    def _read(
+        self, headers: Mapping[str, Header], wanted_of: Mapping[str, list[str]], progress: Progress = no_progress
+    ) -> dict[str, bytes]:
+        planned = [[(shard, read) for read in plan_reads(headers[shard], names)] for shard, names in wanted_of.items()]
+        # The first of each shard, then the second of each: what one shard must wait for, the others need not.
+        jobs = [job for turn in zip_longest(*planned) for job in turn if job is not None]
+        done = self.fetch([(shard, read.span) for shard, read in jobs], progress)
+        empty = {name: b"" for names in wanted_of.values() for name in names}
+        return empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
+
+    def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """The tensor names wanted of each shard, by file name."""
+        shard_of = locate(self.headers, where=self.where)
+        found: dict[str, list[str]] = {}
+        for name in names:
+            if name in self.faults:
+                raise self.faults[name]
+            if name not in shard_of:
+                raise TensorNotFoundError(f"Reading {self.where}: no shard holds a tensor {name!r:.160}.")
+            found.setdefault(shard_of[name], []).append(name)
+        return found
 
 
 def file_in(where: str, file: str) -> str:
@@ -171,26 +223,6 @@ def check_totals(headers: Iterable[Header], *, where: str) -> None:
             f"Reading the headers of {where}: at most {MAX_HEADER_BYTES} bytes and {MAX_ALL_TENSORS} tensors were "
             f"expected in all shards together, found {n_bytes} and {n_tensors} in the first {len(headers)}."
         )
-
-
-def by_shard(
-    names: Iterable[str], headers: Mapping[str, Header], faults: Mapping[str, LnsimError], *, where: str
-) -> dict[str, list[str]]:
-    """The tensor names wanted of each shard, by file name.
-
-    Raises:
-        TensorNotFoundError: when a name is in no shard.
-        LnsimError: when one is among the faults.
-    """
-    shard_of = locate(headers, where=where)
-    found: dict[str, list[str]] = {}
-    for name in names:
-        if name in faults:
-            raise faults[name]
-        if name not in shard_of:
-            raise TensorNotFoundError(f"Reading {where}: no shard holds a tensor {name!r:.160}.")
-        found.setdefault(shard_of[name], []).append(name)
-    return found
 
 
 def parse_config(text: bytes, *, where: str, max_parts: int = MAX_JSON_PARTS) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.header import LENGTH_BYTES, Header, header_stop, parse_header
-from lnsim.checkpoint.ranges import tensor_range
+from lnsim.checkpoint.format.header import LENGTH_BYTES, Header, header_stop, parse_header
+from lnsim.checkpoint.format.ranges import tensor_range
 from lnsim.checkpoint.vectors import TensorSource
 from lnsim.errors import HeaderError, StoreError
 

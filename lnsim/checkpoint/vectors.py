@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lnsim.checkpoint.decode import DTYPES
+from lnsim.checkpoint.format.decode import DTYPES
 from lnsim.errors import RoleError
 from lnsim.tables import card, gap_notes, table
 from lnsim.text import printable

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from lnsim.checkpoint.decode import DTYPES, decode
-from lnsim.checkpoint.header import TensorInfo
+from lnsim.checkpoint.format.decode import DTYPES, decode
+from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.errors import FormatError, TensorNotFoundError, UnsupportedDtypeError
 

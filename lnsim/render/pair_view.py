@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lnsim.checkpoint.extract_many import read_many, read_pair
-from lnsim.checkpoint.question import Question
+from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError
 from lnsim.measure.pair_summary import PairSummary, summarise_pair

@@ -72,7 +72,7 @@ def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) ->
         StudyError: when the study's file does not allow the source ``hub``.
     """
     from lnsim.checkpoint.extract_many import extract_many
-    from lnsim.checkpoint.question import Question
+    from lnsim.checkpoint.reading import Question
     from lnsim.paths import vectors_dir
 
     source_kind(study, "hub")

@@ -16,7 +16,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from lnsim.checkpoint.header import LENGTH_BYTES, Header, parse_header
+from lnsim.checkpoint.format.header import LENGTH_BYTES, Header, parse_header
 from lnsim.checkpoint.store import Provenance, StoredTensor, read_provenance, write_extract
 from lnsim.errors import HeaderError, StoreError
 from lnsim.paths import replica_dir

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lnsim.checkpoint.header import parse_header
+from lnsim.checkpoint.format.header import parse_header
 from readers.directory import Directory, Entry
 
 __all__ = ["read"]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lnsim.checkpoint.ranges import ByteRange
+from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, NetworkError, RepoNotFoundError, RevisionError
 from lnsim.text import printable
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from huggingface_hub import constants
 
-from lnsim.checkpoint.local import LocalCheckpoint
-from lnsim.checkpoint.repo_name import RepoName
-from lnsim.checkpoint.snapshot import commit_of_reference, open_snapshot
+from lnsim.checkpoint.hub.names import RepoName
+from lnsim.checkpoint.local import commit_of_reference, open_snapshot
+from lnsim.checkpoint.source import Checkpoint
 from lnsim.errors import LnsimError
 
 __all__ = ["MAIN", "cached_snapshot", "is_commit"]
@@ -22,7 +22,7 @@ def is_commit(text: str) -> bool:
     return len(text) == 40 and all(character in "0123456789abcdef" for character in text)
 
 
-def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> LocalCheckpoint | None:
+def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> Checkpoint | None:
     """The snapshot of a full commit, which cannot change; with the network switched off, that of a branch as well.
 
     None where the cache has no whole one: a branch may have moved, so with a network the Hub is asked.

@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 from huggingface_hub import constants
 
+from lnsim.checkpoint.format.layout import CONFIG_NAME, INDEX_NAME, parse_index
 from lnsim.checkpoint.hub.answers import NotThereError
 from lnsim.checkpoint.hub.cache import MAIN, is_commit
+from lnsim.checkpoint.hub.names import check_endpoint
 from lnsim.checkpoint.hub.session import Settings, client_for
 from lnsim.checkpoint.hub.transport import Transport
-from lnsim.checkpoint.layout import CONFIG_NAME, INDEX_NAME, parse_index
-from lnsim.checkpoint.repo_name import check_endpoint
 from lnsim.checkpoint.source import MAX_JSON_BYTES, Traffic, parse_config
 from lnsim.errors import FormatError, HubError, RepoNotFoundError, RevisionError, SourceError
 

@@ -24,6 +24,7 @@ from typing import TypeVar
 from huggingface_hub import constants
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
+from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import (
     DeadAddressError,
     NoRangeError,
@@ -42,7 +43,6 @@ from lnsim.checkpoint.hub.session import (
     UnusableAddressError,
     whole_number,
 )
-from lnsim.checkpoint.ranges import ByteRange
 from lnsim.checkpoint.source import Progress, Traffic, no_progress
 from lnsim.errors import HubError, NetworkError, OfflineError
 from lnsim.text import printable

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from lnsim.checkpoint.families.matching import Match, Tower
 from lnsim.checkpoint.families.table import Pattern
 
-__all__ = ["block_counts", "find_gaps"]
+__all__ = ["block_counts", "missing_layers"]
 
 Key = tuple[str, str]  # (tower, role)
 
@@ -27,7 +27,9 @@ def block_counts(towers: Sequence[Tower], matches: Sequence[Match]) -> dict[str,
     return counts
 
 
-def find_gaps(towers: Sequence[Tower], matches: Sequence[Match], counts: dict[str, int]) -> dict[Key, tuple[int, ...]]:
+def missing_layers(
+    towers: Sequence[Tower], matches: Sequence[Match], counts: dict[str, int]
+) -> dict[Key, tuple[int, ...]]:
     """The layers without a weight of a role that is promised, or found in some other layer; -1 outside the blocks."""
     gaps: dict[Key, tuple[int, ...]] = {}
     for tower in towers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lnsim.checkpoint.header import Header
+from lnsim.checkpoint.format.header import Header
 from lnsim.errors import RangeError, TensorNotFoundError
 
 __all__ = ["DEFAULT_MAX_GAP", "ByteRange", "Read", "part_range", "plan_reads", "slice_reads", "tensor_range"]

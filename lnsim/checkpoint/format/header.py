@@ -28,29 +28,31 @@ beyond the end of a file that was cut off, are kept apart with their reasons. Al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
 
-from lnsim.checkpoint.disguise import DISGUISE_BYTES, text_disguise
-from lnsim.checkpoint.header_entries import Refused, read_entries
-from lnsim.checkpoint.header_json import HeaderText
-from lnsim.checkpoint.tensor_info import DTYPE_BITS, TensorInfo, quoted
+import msgspec
+
+from lnsim.checkpoint.format.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
 from lnsim.errors import HeaderError
 from lnsim.tables import card, table
 
 __all__ = [
+    "DISGUISE_BYTES",
     "DTYPE_BITS",
     "LENGTH_BYTES",
     "MAX_HEADER_BYTES",
     "Header",
     "TensorInfo",
+    "disguise",
     "header_end",
     "header_stop",
     "parse_header",
-    "read_entries",
     "read_header",
 ]
 
@@ -59,6 +61,90 @@ LENGTH_BYTES = 8
 
 MAX_HEADER_BYTES = 100_000_000
 """The reference refuses a longer JSON; so do we."""
+
+
+DISGUISE_BYTES = 64
+"""First bytes of a file that are enough to tell."""
+
+_INSTEAD = "a {} pointer, not the file: run `{}`, or name the repo id to read it from the Hub"
+_KINDS = {
+    rb"version https?://(git-lfs|hawser|git-media)": _INSTEAD.format("git-lfs", "git lfs pull"),
+    rb"# xet version": _INSTEAD.format("git-xet", "git xet checkout"),
+    rb"(?i)\s*<(!doctype html|html|head)": "a web page (HTML), such as one to log in or of an error: download it again",
+    rb"\s*<\?xml": "an XML text, such as a server's error: download it again",
+    rb"PK(\x03\x04|\x05\x06)": "a zip archive, as torch.save writes it; lnsim never unpickles, name a safetensors file",
+    rb"\x80[\x02-\x05]": "a Python pickle; lnsim never unpickles, since that runs code, name a safetensors file",
+    rb"GGUF": "a GGUF file; name the safetensors files that it was made of",
+    rb"\x1f\x8b|\x28\xb5\x2f\xfd|BZh|\xfd7zXZ|7z\xbc\xaf": "a compressed file: unpack it first",
+    rb"\x89HDF": "an HDF5 file, as Keras writes it; name a safetensors file",
+}
+_PATTERNS = {re.compile(pattern): text for pattern, text in _KINDS.items()}
+
+
+class TensorInfo(msgspec.Struct, frozen=True, gc=False):
+    """One tensor as the header describes it.
+
+    Args:
+        name: tensor name.
+        dtype: the format's name of the dtype, a key of ``DTYPE_BITS``.
+        shape: dimensions, row-major; empty for a scalar.
+        start: first byte, relative to the byte buffer (the format's ``data_offsets``).
+        stop: byte after the last, relative to the byte buffer.
+
+    Raises:
+        HeaderError: when ``stop - start`` is not the size that shape and dtype need.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.stop:
+            raise HeaderError(
+                f"Tensor {quoted(self.name)}: data offsets must ascend; found [{self.start}, {self.stop}]."
+            )
+        expected = self._expected_bytes()
+        if self.stop - self.start != expected:
+            raise HeaderError(
+                f"Tensor {quoted(self.name)}: shape {list(self.shape)} of {self.dtype} needs {expected} bytes, "
+                f"but its data offsets [{self.start}, {self.stop}] hold {self.stop - self.start}."
+            )
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in the buffer."""
+        return self.stop - self.start
+
+    def _expected_bytes(self) -> int:
+        """Bytes that shape and dtype need; sizes that no 64-bit machine can count are errors, as in the reference."""
+        if self.dtype not in DTYPE_BITS:
+            raise HeaderError(wrong_dtype(self.name, self.dtype))
+        count = 1
+        for size in self.shape:
+            count *= size
+            if count >= SIZE_LIMIT:
+                break
+        bits = count * DTYPE_BITS[self.dtype]
+        if bits >= SIZE_LIMIT:
+            raise HeaderError(f"Tensor {quoted(self.name)}: shape {list(self.shape)!s:.80} overflows 64 bits.")
+        if bits % 8:
+            raise HeaderError(f"Tensor {quoted(self.name)}: {bits} bits of {self.dtype} do not fill whole bytes.")
+        return bits // 8
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The entry of a tensor whose place in the byte buffer is told, and whose dtype, shape and size do not fit.
+
+    Args:
+        stop: byte after the last, relative to the byte buffer.
+        reason: what is wrong.
+    """
+
+    stop: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +156,21 @@ class Header:
         metadata: the free text map ``__metadata__``.
         buffer_start: first byte of the byte buffer in the file, that is 8 plus the length of the JSON.
         refused: by name, the tensors that cannot be read and why; there are none where ``parse_header`` read it.
+        buffer_size: bytes of the byte buffer; by default what the tensors fill.
     """
 
     tensors: Mapping[str, TensorInfo]
     metadata: Mapping[str, str]
     buffer_start: int
     refused: Mapping[str, Refused] = field(default_factory=dict)
-    buffer_size: int = field(init=False)
-    """Bytes of the byte buffer, which is where the last tensor ends."""
+    buffer_size: int = -1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
-        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
-        object.__setattr__(self, "refused", MappingProxyType(dict(self.refused)))
-        n_bytes = _contiguous_size(self.tensors.values(), holes=bool(self.refused))
-        size = max([n_bytes, *(entry.stop for entry in self.refused.values())])
-        object.__setattr__(self, "buffer_size", size)
+        for name in ("tensors", "metadata", "refused"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        if self.buffer_size < 0:
+            n_bytes = _contiguous_size(self.tensors.values(), holes=bool(self.refused))
+            object.__setattr__(self, "buffer_size", max([n_bytes, *(one.stop for one in self.refused.values())]))
 
     @property
     def file_size(self) -> int:
@@ -94,19 +179,17 @@ class Header:
 
     def narrowed(self, names: Collection[str]) -> Header:
         """The same header with only these of its tensors, at their places in the same byte buffer."""
-        kept = {name: info for name, info in self.tensors.items() if name in names}
-        return self._changed(tensors=MappingProxyType(kept), refused=MappingProxyType({}))
+        return replace(self, tensors={name: info for name, info in self.tensors.items() if name in names}, refused={})
 
     def cut_off(self, file_size: int) -> Header:
         """The same header of a file that ends too early: what lies beyond its end is among the refused."""
         reason = _wrong_end(self, file_size)
         lost = {
-            name: Refused(info.start, info.stop, reason)
+            name: Refused(info.stop, reason)
             for name, info in self.tensors.items()
             if self.buffer_start + info.stop > file_size
         }
-        kept = {name: info for name, info in self.tensors.items() if name not in lost}
-        return self._changed(tensors=MappingProxyType(kept), refused=MappingProxyType({**self.refused, **lost}))
+        return replace(self.narrowed(self.tensors.keys() - lost.keys()), refused={**self.refused, **lost})
 
     def __repr__(self) -> str:
         return f"Header({len(self.tensors)} tensors, a file of {self.file_size} bytes)"
@@ -116,12 +199,6 @@ class Header:
         facts = (f"{len(rows):,} tensors", f"a file of {self.file_size:,} bytes")
         notes = [f"metadata {key}: {value}" for key, value in self.metadata.items()][:12]
         return card("Header", "", facts, [table(("tensor", "dtype", "shape", "bytes"), rows)], notes)
-
-    def _changed(self, **values: Any) -> Header:
-        other = object.__new__(Header)
-        for name in ("tensors", "metadata", "buffer_start", "refused", "buffer_size"):
-            object.__setattr__(other, name, values.get(name, getattr(self, name)))
-        return other
 
 
 def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a safetensors file") -> Header:
@@ -139,12 +216,10 @@ def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a s
     >>> parse_header(len(entry).to_bytes(8, "little") + entry, file_size=8 + len(entry) + 8).tensors["w"].shape
     (2,)
     """
-    try:
+    with _named(where):
         header = _parse(data, file_size, None)
         _check_end(header, len(data), file_size)
-    except HeaderError as error:
-        raise HeaderError(f"Reading the header of {where}: {error}") from None
-    return header
+        return header
 
 
 def read_header(data: bytes, file_size: int | None = None, *, where: str) -> Header:
@@ -153,38 +228,19 @@ def read_header(data: bytes, file_size: int | None = None, *, where: str) -> Hea
     Raises:
         HeaderError: when the header cannot be read, its sound tensors overlap, or the file is longer than it says.
     """
-    try:
+    with _named(where, data):
         header = _parse(data, file_size, {})
         if file_size is not None and file_size < header.file_size:
             return header.cut_off(file_size)
         if not header.refused:  # whose sizes may be what is wrong
             _check_end(header, len(data), file_size)
-    except HeaderError as error:
-        raise _not_a_header(error, data, where) from None
-    return header
+        return header
 
 
 def header_end(data: bytes, file_size: int | None, *, where: str) -> int:
     """As ``header_stop``, with the file's name in the error and what the file really is, if its first bytes tell."""
-    try:
+    with _named(where, data):
         return header_stop(data, file_size)
-    except HeaderError as error:
-        raise _not_a_header(error, data, where) from None
-
-
-def _not_a_header(error: HeaderError, data: bytes, where: str) -> HeaderError:
-    kind = text_disguise(data[:DISGUISE_BYTES])
-    return HeaderError(f"Reading the header of {where}: {f'it is {kind}.' if kind else error}")
-
-
-def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | None) -> Header:
-    stop = header_stop(data, file_size)
-    if len(data) < stop:
-        raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
-    text = HeaderText(data, LENGTH_BYTES, stop)
-    tensors, metadata = read_entries(text, refused)
-    text.end()
-    return Header(tensors, metadata, stop, refused or {})
 
 
 def header_stop(data: bytes, file_size: int | None = None) -> int:
@@ -201,6 +257,16 @@ def header_stop(data: bytes, file_size: int | None = None) -> int:
     if file_size is not None and LENGTH_BYTES + length > file_size:
         raise HeaderError(f"the length field says {length} bytes, which is past the end of a {file_size}-byte file.")
     return LENGTH_BYTES + length
+
+
+@contextmanager
+def _named(where: str, data: bytes = b"") -> Iterator[None]:
+    """Put the file's name before an error, and what the file really is where the data's first bytes tell."""
+    try:
+        yield
+    except HeaderError as error:
+        kind = _text_disguise(data[:DISGUISE_BYTES])
+        raise HeaderError(f"Reading the header of {where}: {f'it is {kind}.' if kind else error}") from None
 
 
 def _contiguous_size(tensors: Iterable[TensorInfo], *, holes: bool) -> int:
@@ -226,3 +292,42 @@ def _check_end(header: Header, n_given: int, file_size: int | None) -> None:
 
 def _wrong_end(header: Header, file_size: int) -> str:
     return f"its tensors end at byte {header.file_size}, the file at byte {file_size}."
+
+
+def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | None) -> Header:
+    """The header of a file; ``refused`` takes the entries that do not fit, and without it they are errors as well."""
+    stop = header_stop(data, file_size)
+    if len(data) < stop:
+        raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
+    memory, metadata = Memory(), dict[str, str]()
+    tensors: dict[str, TensorInfo] = {}
+    for name, dtype, shape, start, end in read_entries(
+        memoryview(data)[LENGTH_BYTES:stop], LENGTH_BYTES, memory, metadata
+    ):
+        try:
+            tensors[name] = TensorInfo(name, dtype, shape, start, end)
+        except HeaderError as error:
+            if refused is None or start > end:
+                raise
+            refused[name] = Refused(end, str(error))
+            memory.hold(2 * sys.getsizeof(refused[name].reason))  # once more in the error that is made of it
+    return Header(tensors, metadata, stop, refused or {})
+
+
+def disguise(start: bytes) -> str | None:
+    """What a file that begins so really is, and what to do; None where its first bytes do not tell.
+
+    >>> disguise(b"GGUF\\x03\\x00\\x00\\x00")
+    'a GGUF file; name the safetensors files that it was made of'
+    """
+    return next((text for pattern, text in _PATTERNS.items() if pattern.match(start)), None)
+
+
+def _text_disguise(start: bytes) -> str | None:
+    """The same for a file that should begin with the length of a header, which is never plain text."""
+    shown = start.removeprefix(b"\xef\xbb\xbf")[:40].decode("ascii", "replace").strip()
+    if len(start) >= 8 and re.match(rb"(\xef\xbb\xbf)?[\t\n\r -~]{5}", start):
+        return disguise(start) or f"a text that begins with {shown!r}, not weights"
+    if len(start) >= 8 and not start.strip(b"\0"):
+        return "nothing but zeros where it begins, as a download has that is not finished"
+    return disguise(start)
