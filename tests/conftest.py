@@ -13,6 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # lnsim and studies
 sys.path.insert(0, str(Path(__file__).parent))  # helpers of tests
 # Tests run side by side; threads inside each would only get in each other's way. numpy looks once, when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Programs that tests start import the same libraries; where Python may not write compiled modules, each would compile
+# them anew.
+os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode"))
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from hub_stand_in import HubStandIn
 

@@ -23,7 +23,7 @@ from scripted_server import Answer, ScriptedServer, file_answer, zeros_as_gzip
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.family_table import known_model_types
+from lnsim.checkpoint.families.evidence import known_model_types
 from lnsim.checkpoint.roles import map_roles
 from lnsim.errors import RoleError
 from lnsim.measure.metrics import METRICS, undefined_reasons
@@ -174,8 +174,10 @@ def test_a_metric_of_special_weights_is_undefined_with_a_reason_or_a_plain_numbe
 
 
 CHECKPOINT = Path(lnsim.__file__).parent / "checkpoint"
-SOURCES = [*CHECKPOINT.glob("famil*.py"), CHECKPOINT / "layer_kinds.py", CHECKPOINT / "tower_config.py"]
-KEYS = sorted({key for path in SOURCES for key in re.findall(r'"([a-z_]{5,})"', path.read_text("utf-8"))})
+SOURCES = sorted((CHECKPOINT / "families").iterdir())
+KEYS = sorted(
+    {key for path in SOURCES if path.is_file() for key in re.findall(r'(?:"|if=)([a-z_]{5,})', path.read_text("utf-8"))}
+)
 """Words among which is every key of a config that is looked at."""
 
 ABSURD = [

@@ -29,7 +29,7 @@ from lnsim.errors import NotebookError
 from lnsim.paths import extract_name
 from lnsim.render import markup, origins
 from lnsim.render.html import read_report, write_report
-from lnsim.render.index import study_section, write_index
+from lnsim.render.index import Section, write_index
 from lnsim.render.prose import clean_html, prose_html
 from lnsim.render.record import Outcome, StudyRun, load_run, save_run
 from lnsim.render.saving import figure_bytes, save_table
@@ -178,8 +178,8 @@ def pages(folder: Path, text: str) -> tuple[str, str]:
         commits={text: text},
         versions={text: text},
     )
-    section = study_section(load_study("small_models"), run, {"01": read})
-    return html, write_index([section], [run], folder / "index.html").read_text("utf-8")
+    section = Section(load_study("small_models"), run, {"01": read})
+    return html, write_index([section], folder / "index.html").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")

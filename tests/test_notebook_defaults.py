@@ -18,7 +18,7 @@ from lnsim.study.catalog import list_studies, load_study
 from lnsim.study.vectors import study_vectors
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 
 
 def defaults(path: Path) -> dict[str, Any]:

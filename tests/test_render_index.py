@@ -9,7 +9,7 @@ from typing import Any
 from render_notebooks import PICTURE, answer, code, display, markdown, thumbnail, write
 
 from lnsim.render.html import Report, read_report
-from lnsim.render.index import study_section, write_index
+from lnsim.render.index import Section, write_index
 from lnsim.render.record import Outcome, StudyRun
 from lnsim.study.catalog import load_study
 
@@ -30,8 +30,7 @@ def outcome(number: str, error: str | None = None) -> Outcome:
 
 
 def index(folder: Path, run: StudyRun, reports: dict[str, Report]) -> str:
-    section = study_section(load_study(run.study), run, reports)
-    return write_index([section], [run], folder / "index.html").read_text("utf-8")
+    return write_index([Section(load_study(run.study), run, reports)], folder / "index.html").read_text("utf-8")
 
 
 def test_an_entry_has_question_finding_picture_badge_state_and_link(tmp_path: Path) -> None:
@@ -80,10 +79,8 @@ def test_a_second_study_has_its_last_headline_before_the_first_study_has_its_sec
         StudyRun("small_models", "stored", {n: outcome(n) for n in first}),
         StudyRun("zoo", "stored", {n: outcome(n) for n in second}),
     ]
-    sections = [
-        study_section(load_study(run.study), run, found) for run, found in zip(runs, (first, second), strict=True)
-    ]
-    html = write_index(sections, runs, tmp_path / "index.html").read_text("utf-8")
+    sections = [Section(load_study(run.study), run, found) for run, found in zip(runs, (first, second), strict=True)]
+    html = write_index(sections, tmp_path / "index.html").read_text("utf-8")
     assert "<dt>Found</dt><dd>First 03.</dd><dd>Second 11.</dd><dd>First 05.</dd></div>" in html
 
 

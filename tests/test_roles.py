@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lnsim.checkpoint import families
-from lnsim.checkpoint.families import ROLES, Pattern, stack
-from lnsim.checkpoint.family_table import FAMILIES, known_model_types
-from lnsim.checkpoint.norm_names import collapse, looks_like_norm, parse_name
+from lnsim.checkpoint.families import table
+from lnsim.checkpoint.families.evidence import known_model_types
+from lnsim.checkpoint.families.names import collapse, looks_like_norm, parse_name
+from lnsim.checkpoint.families.table import FAMILIES, ROLES, Pattern, Stack, patterns
 from lnsim.checkpoint.roles import NormTensor, RoleMap, map_roles
 from lnsim.errors import RoleError
 
@@ -1230,7 +1230,7 @@ def test_an_unknown_family_lists_its_names_and_says_how_to_add_it() -> None:
     message = str(caught.value)
     assert "the model type 'unheard_of' has no table" in message
     assert "backbone.blocks.*.norm_a.weight, backbone.blocks.*.norm_b.weight" in message
-    assert "families_rms.py" in message
+    assert "families.toml" in message
     assert "model_type of a family with the same blocks" in message
     assert len(message) < 1000
 
@@ -1398,18 +1398,18 @@ def test_there_are_tables_for_well_over_a_hundred_and_fifty_model_types() -> Non
 
 def test_a_malformed_line_is_quoted() -> None:
     with pytest.raises(ValueError, match="has the unknown flag 'sharde'"):
-        stack("text", "layers.*.norm pre_mlp sharde")
+        patterns("layers.*.norm pre_mlp sharde")
     with pytest.raises(ValueError, match="has the role 'premlp'"):
-        stack("text", "layers.*.norm premlp")
+        patterns("layers.*.norm premlp")
     with pytest.raises(ValueError, match="names two layers"):
         Pattern("layers.*.heads.*.norm", "q_norm")
     with pytest.raises(ValueError, match="has the tower 'txt'"):
-        stack("txt", "layers.*.norm pre_mlp")
+        Stack("txt", patterns("layers.*.norm pre_mlp"))
 
 
 def test_the_example_in_the_instructions_is_a_table() -> None:
-    example = (families.__doc__ or "").split("'''")[1]
-    assert [pattern.role for pattern in stack("text", example).patterns] == [
+    example = (table.__doc__ or "").split("'''")[1]
+    assert [pattern.role for pattern in patterns(example)] == [
         "pre_attention",
         "pre_mlp",
         "q_norm",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from lnsim.checkpoint.families.names import norm_names
 from lnsim.checkpoint.header import Header
-from lnsim.checkpoint.norm_names import norm_names
 from lnsim.errors import FormatError
 
 __all__ = ["adapter_error", "is_adapter"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.checkpoint.decode import decode, dtype_name, to_float32
-from lnsim.checkpoint.families import TOWERS
+from lnsim.checkpoint.families.table import TOWERS
 from lnsim.checkpoint.header import TensorInfo
 from lnsim.checkpoint.roles import ROLES, NormTensor, RoleMap
 from lnsim.checkpoint.vectors import RoleVectors, key_of

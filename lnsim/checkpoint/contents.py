@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 
+from lnsim.checkpoint.families.names import norm_names
 from lnsim.checkpoint.header import Header
-from lnsim.checkpoint.norm_names import norm_names
 from lnsim.checkpoint.source import file_in
 from lnsim.errors import FormatError, HeaderError, LnsimError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lnsim.checkpoint.families import Pattern
-from lnsim.checkpoint.matching import Match, Tower
+from lnsim.checkpoint.families.matching import Match, Tower
+from lnsim.checkpoint.families.table import Pattern
 
 __all__ = ["block_counts", "find_gaps"]
 

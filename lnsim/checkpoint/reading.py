@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
+from lnsim.checkpoint.families.offset import check_values, offset_texts
 from lnsim.checkpoint.header import Header, TensorInfo
 from lnsim.checkpoint.local import LocalCheckpoint
-from lnsim.checkpoint.offset import check_values, offset_texts
 from lnsim.checkpoint.question import Question
 from lnsim.checkpoint.ranges import tensor_range
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles

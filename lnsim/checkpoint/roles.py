@@ -1,7 +1,7 @@
 """This module gives each norm of a checkpoint its tower, layer and role, from tensor names and config.
 
 The rule above all: an unknown family is an error and an unknown norm is ``other``; a role is never guessed.
-Pure: names, shapes and a parsed ``config.json`` in, a ``RoleMap`` out. The tables are in ``families_*.py``.
+Pure: names, shapes and a parsed ``config.json`` in, a ``RoleMap`` out. The table is ``families/families.toml``.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from lnsim.checkpoint.families import NORM_TYPES, ROLES, TOWERS
-from lnsim.checkpoint.family_choice import choose
-from lnsim.checkpoint.family_table import FAMILIES, KINDS_KEY, Choice, Evidence, unknown_family
+from lnsim.checkpoint.families.choice import choose
+from lnsim.checkpoint.families.evidence import KINDS_KEY, Choice, Evidence, unknown_family
+from lnsim.checkpoint.families.layer_kinds import parts_of_layers
+from lnsim.checkpoint.families.matching import UNKNOWN_KIND, Match, Tower, match_norms
+from lnsim.checkpoint.families.names import NormName, adapter_kind, collapse, norm_names, unwrap
+from lnsim.checkpoint.families.notes import has_blocks, notes_for
+from lnsim.checkpoint.families.offset import decide_offset, offset_sentence
+from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS
 from lnsim.checkpoint.gaps import block_counts, find_gaps
-from lnsim.checkpoint.layer_kinds import parts_of_layers
-from lnsim.checkpoint.matching import UNKNOWN_KIND, Match, Tower, match_norms
-from lnsim.checkpoint.norm_names import NormName, adapter_kind, collapse, norm_names, unwrap
-from lnsim.checkpoint.offset import decide_offset, offset_sentence
-from lnsim.checkpoint.role_notes import has_blocks, notes_for
 from lnsim.checkpoint.store import FORMAT
 from lnsim.checkpoint.vectors import Offset
 from lnsim.errors import RoleError

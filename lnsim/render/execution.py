@@ -6,6 +6,7 @@ differs from run to run (times, a random cell id) is taken out, so that the same
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -142,9 +143,22 @@ def _kernel_manager() -> type[Any]:
     class OwnKernelManager(AsyncKernelManager):
         @property
         def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(resource_dir=RESOURCES, **get_kernel_dict())
+            return KernelSpec(resource_dir=RESOURCES, **{**get_kernel_dict(), "env": _environment()})
 
     return OwnKernelManager
+
+
+def _environment() -> dict[str, str]:
+    """What kernels get besides: where Python may not write compiled modules beside the sources, a cache of the user's.
+
+    Every kernel imports the same libraries, and to compile them anew takes each of them five seconds.
+    """
+    from platformdirs import user_cache_dir
+
+    if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        return {}
+    prefix = os.environ.get("PYTHONPYCACHEPREFIX") or user_cache_dir("lnsim")
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": prefix}
 
 
 def _settle(part: Path, output: Path) -> None:

@@ -1,11 +1,14 @@
 """This module writes ``reports/index.html`` from the records and executed notebooks that lie in the folder.
 
-It types no number: sentences, pictures and badges are the notebooks' own, seconds and states are the records'.
+It types no number: sentences, pictures and badges are the notebooks' own, seconds and states are the records'. The top
+answers what was compared, what was found and how far to trust it, in so few words that they fit on a first screen:
+which notebook's sentences stand there, and how much of each is folded, is decided by fixed rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,115 +16,127 @@ import jinja2
 
 from lnsim.render import markup
 from lnsim.render.csv_files import linked_from
-from lnsim.render.first_screen import first_screen
 from lnsim.render.html import REPLICA_BANNER, TEMPLATES, Report, asset
 from lnsim.render.provenance import PAGE
 from lnsim.render.record import StudyRun
 from lnsim.render.saving import write_whole
+from lnsim.render.words import count
 from lnsim.study.catalog import Study
 from lnsim.text import printable
 
-__all__ = ["Entry", "StudySection", "study_section", "write_index"]
+__all__ = ["Section", "write_index"]
 
 _COMMAND = "python run_all.py"
 
+Statement = str | tuple[str, str, str]
+"""A sentence, or what of a text is in sight, what is folded, and the words to unfold it."""
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One notebook in the index; `finding` and `thumbnail` are HTML, the rest is text."""
-
-    number: str
-    question: str
-    finding: str
-    thumbnail: str
-    href: str
-    status: str
-    state: str
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ\d])")
+_MOST_HEADLINES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class StudySection:
+class Section:
     """One study in the index.
 
     Args:
-        name: the study's name, also the id of its section.
-        about: one sentence on it.
-        badge: HTML, or an empty text where nothing ran.
-        banner: the warning of a replica, or an empty text.
-        entries: one a notebook that ran.
-        not_run: number (or an empty text), reason, command (or an empty text).
-        reports: the reports of the notebooks that were done.
+        study: the study.
+        run: its record.
+        reports: the reports of the notebooks that were done, by number.
     """
 
-    name: str
-    about: str
-    badge: str
-    banner: str
-    entries: tuple[Entry, ...]
-    not_run: tuple[tuple[str, str, str], ...]
-    reports: tuple[Report, ...]
+    study: Study
+    run: StudyRun
+    reports: Mapping[str, Report]
+
+    @property
+    def sources(self) -> list[str]:
+        """Where the vectors on its pages came from."""
+        return sorted({str(report.page["source"]) for report in self.reports.values()})
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdicts:
-    """The table of verdicts of one study, in HTML, and the report that says how its sentences are chosen."""
-
-    study: str
-    number: str
-    table: str
-
-    @classmethod
-    def of(cls, report: Report) -> _Verdicts:
-        study, number = str(report.page["study"]), str(report.page["number"])
-        # Captions are named by their number on the report; here two tables could have the same.
-        return cls(study, number, _on_index(report, report.verdicts).replace("cap-", f"verdicts-{study}-"))
-
-
-def study_section(study: Study, run: StudyRun, reports: dict[str, Report]) -> StudySection:
-    """Gather a study's section from its record and its reports by number."""
-    entries = [_entry(run, number, reports.get(number)) for number in sorted(run.outcomes)]
-    not_run = [
-        ("" if number == "all" else number, _sentence(reason), run.command if number == "all" else "")
-        for number, reason in sorted(run.not_run.items())
-    ]
-    sources = {str(report.page["source"]) for report in reports.values()}
-    return StudySection(
-        name=study.name,
-        about=study.about,
-        badge=" ".join(markup.badge(source) for source in sorted(sources)),
-        banner=REPLICA_BANNER if "replica" in sources else "",
-        entries=tuple(entries),
-        not_run=tuple(not_run),
-        reports=tuple(reports[number] for number in sorted(reports)),
-    )
-
-
-def write_index(sections: Sequence[StudySection], runs: Sequence[StudyRun], path: Path) -> Path:
+def write_index(sections: Sequence[Section], path: Path) -> Path:
     """Write the index over the studies' sections."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=False, trim_blocks=True)
-    reports = [report for section in sections for report in section.reports]
-    # A replica's pairs say nothing about real models, so neither its figure nor its table stands above the studies.
-    real = [report for report in reports if report.page["source"] != "replica"]
+    environment.filters |= {"badge": markup.badge, "inline": markup.inline, "sentence": _sentence}
+    # A replica says nothing about real models, so nothing of it stands above the studies.
+    every = [section.reports[number] for section in sections for number in sorted(section.reports)]
+    real = [report for report in every if report.page["source"] != "replica"]
     figure = next((report.headline for report in real if report.headline), "")
     pairs = next((_on_index(report, report.pairs) for report in real if report.pairs), "")
-    verdicts = [_Verdicts.of(report) for report in real if report.verdicts]
+    verdicts = [(report.page, _verdicts(report)) for report in real if report.verdicts]
     html = environment.get_template("index.html.j2").render(
         css=asset("report.css"),
         script=asset("theme.js") + asset("tables.js"),
         links=_links(sections, pairs, verdicts),
-        says=markup.says(first_screen(reports), "Found"),
+        says=markup.says(_first_screen(real), "Found"),
         figure=_leading_to(figure, "#pairs") if pairs else figure,
         pairs=pairs,
         verdicts=verdicts,
-        studies=sections,
-        traced={section.name for section in sections if (path.parent / section.name / PAGE).is_file()},
-        provenance=markup.provenance(_foot(sections, runs)),
+        sections=sections,
+        banner=REPLICA_BANNER,
+        traced={one.run.study for one in sections if (path.parent / one.run.study / PAGE).is_file()},
+        provenance=markup.provenance(_foot([section.run for section in sections])),
     )
     return write_whole(path, (printable(html.strip(), keep="\n\t") + "\n").encode("utf-8"))
 
 
-def _links(sections: Sequence[StudySection], pairs: str, verdicts: Sequence[_Verdicts]) -> list[tuple[str, str]]:
-    studies = [(section.name, f"#{section.name}") for section in sections]
+def _verdicts(report: Report) -> str:
+    """A table of verdicts; captions are named by their number on the report, and here two could have the same."""
+    return _on_index(report, report.verdicts).replace("cap-", f"verdicts-{report.page['study']}-")
+
+
+def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
+    """Label and statements of what was compared, what was found and how far to trust it."""
+    led = _leading(real)[:_MOST_HEADLINES]
+    # A headline may have two lines; the first of all is set in large type.
+    found: list[Statement] = [line for report in led for line in _headline(report).split("\n")]
+    trust: list[Statement] = [_trust(report) for report in led]
+    return [
+        ("Compared", [_compared(real)]),
+        ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
+        ("Trust", trust or ["Each report names its control and its weakest point."]),
+    ]
+
+
+def _leading(reports: Sequence[Report]) -> list[Report]:
+    """The reports whose headlines make the top, in their order.
+
+    The first headline of all stands beside the first figure. Then every other study says its last one, since later
+    notebooks build on earlier ones; the rest follow. Where there is no headline, the latest reports stand in.
+    """
+    offered = [report for report in reports if report.page.get("headline")]
+    if not offered:
+        return list(reports[::-1])
+    first, *others = offered
+    last = {str(one.page["study"]): one for one in others if one.page["study"] != first.page["study"]}
+    ahead = [first, *last.values()]
+    return ahead + [one for one in others if all(one is not other for other in ahead)]
+
+
+def _trust(report: Report) -> Statement:
+    """The first sentence in sight, the others folded: they belong to the claim, and a first screen is small."""
+    first, *rest = _SENTENCE_END.split(str(report.page["trust"]), maxsplit=1)
+    return first, "".join(rest), f"More, {report.page['study']} {report.page['number']}"
+
+
+def _headline(report: Report) -> str:
+    return str(report.page.get("headline") or f"{report.title} {report.page['finding']}")
+
+
+def _compared(reports: Sequence[Report]) -> str:
+    models: dict[str, int] = {}
+    for report in reports:
+        for record in report.page["models"].values():
+            models[record["source"]] = max(models.get(record["source"], 0), int(record["n_vectors"]))
+    start = "γ, the weights of the normalisation layers, a few kilobytes of a checkpoint"
+    if not models:
+        return f"{start}."
+    return f"{start}: {count(sum(models.values()), 'vector')} of {count(len(models), 'checkpoint')} with real weights."
+
+
+def _links(sections: Sequence[Section], pairs: str, verdicts: Sequence[object]) -> list[tuple[str, str]]:
+    studies = [(section.run.study, f"#{section.run.study}") for section in sections]
     tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(pairs)
     return [*tables, *studies, ("How to read", "#how")]
 
@@ -142,20 +157,7 @@ def _sentence(phrase: str) -> str:
     return phrase[:1].upper() + phrase[1:] + ("" if phrase.endswith((".", ":")) else ".")
 
 
-def _entry(run: StudyRun, number: str, report: Report | None) -> Entry:
-    outcome = run.outcomes[number]
-    return Entry(
-        number=number,
-        question=outcome.question,
-        finding=markup.inline(report.page["finding"]) if report else "",
-        thumbnail=report.thumbnail if report else "",
-        href=f"{run.study}/{outcome.file}.html" if report else "",
-        status=outcome.status,
-        state=outcome.state,
-    )
-
-
-def _foot(sections: Sequence[StudySection], runs: Sequence[StudyRun]) -> list[tuple[str, str]]:
+def _foot(runs: Sequence[StudyRun]) -> list[tuple[str, str]]:
     sources = ", ".join(f"{run.source} ({run.study})" for run in runs if run.outcomes) or "none"
     versions = next((run.versions for run in runs if run.versions), {})
     offline = all(run.source != "hub" for run in runs)

@@ -5,11 +5,12 @@ It is ``reports/<study>/run.json``. Seconds stand here and in the index only, so
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from lnsim.errors import NotebookError
 from lnsim.render.saving import write_whole
@@ -20,8 +21,7 @@ __all__ = ["Outcome", "StudyRun", "load_run", "save_run"]
 _STATES = ("done", "failed")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How one notebook ended.
 
     Args:
@@ -58,8 +58,7 @@ class Outcome:
         return f"done, {self.seconds:.1f} s" if self.status == "done" else self.ending
 
 
-@dataclass(frozen=True, slots=True)
-class StudyRun:
+class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
     """One study's run.
 
     Args:
@@ -75,12 +74,12 @@ class StudyRun:
 
     study: str
     source: str
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    not_run: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Mapping[str, Outcome] = {}
+    not_run: Mapping[str, str] = {}
     command: str = ""
-    commits: Mapping[str, str | None] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    commits: Mapping[str, str | None] = {}
+    versions: Mapping[str, str] = {}
+    settings: Mapping[str, Any] = {}
 
     def succeeded(self, numbers: Collection[str]) -> bool:
         """True where none of the notebooks of these numbers failed."""
@@ -96,10 +95,7 @@ class StudyRun:
 
 def save_run(path: Path, run: StudyRun) -> Path:
     """Write the record as JSON, one key a line."""
-    content = asdict(run)
-    del content["outcomes"]
-    content["notebooks"] = _plain(run)
-    return write_whole(path, (json_text(content, indent=1) + "\n").encode("utf-8"))
+    return write_whole(path, (json_text(msgspec.to_builtins(run, order="sorted"), indent=1) + "\n").encode("utf-8"))
 
 
 def load_run(path: Path) -> StudyRun | None:
@@ -111,21 +107,9 @@ def load_run(path: Path) -> StudyRun | None:
     if not path.is_file():
         return None
     try:
-        content = json.loads(path.read_text("utf-8"))
-        notebooks = content.pop("notebooks")
-        outcomes = {number: Outcome(number=number, **fields) for number, fields in notebooks.items()}
-        return StudyRun(**content, outcomes=outcomes)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return msgspec.json.decode(path.read_bytes(), type=StudyRun)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NotebookError(
             f"Reading {path.name} of '{path.parent.name}': it is not the record of a run ({error}). Remove the file "
             "and run again."
         ) from error
-
-
-def _plain(run: StudyRun) -> dict[str, dict[str, Any]]:
-    plain = {}
-    for number, outcome in sorted(run.outcomes.items()):
-        fields = asdict(outcome)
-        del fields["number"]
-        plain[number] = fields
-    return plain

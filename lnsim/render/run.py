@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from lnsim.errors import NotebookError, StudyError
-from lnsim.render.bytecode import shared_bytecode
 from lnsim.render.csv_files import keep_csvs
 from lnsim.render.execution import execute
 from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
@@ -107,7 +108,7 @@ def run_plans(
         each(plan.study.name, outcome)
         return outcome
 
-    with shared_bytecode(), ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         outcomes = list(pool.map(run, tasks))
     runs = []
     for plan in plans:
@@ -135,7 +136,7 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
 
     A notebook whose report cannot be written is failed, and the returned runs say so.
     """
-    from lnsim.render.index import study_section, write_index
+    from lnsim.render.index import Section, write_index
 
     pages: dict[str, dict[str, Report]] = {}
     settled = []
@@ -149,8 +150,8 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
     sections = []
     for run in shown:
         found = pages[run.study] if run.study in pages else _read_reports(run, reports / run.study)[1]
-        sections.append(study_section(load_study(run.study), run, found))
-    write_index(sections, shown, reports / "index.html")
+        sections.append(Section(load_study(run.study), run, found))
+    write_index(sections, reports / "index.html")
     return settled
 
 

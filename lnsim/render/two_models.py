@@ -15,7 +15,6 @@ from typing import Any
 from lnsim.checkpoint.extract import Extracted, extract_and_keep
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name, notebooks_dir, project_root
-from lnsim.render.bytecode import shared_bytecode
 from lnsim.render.execution import execute
 from lnsim.render.notebooks import notebook_of_two
 from lnsim.render.saving import claim_folder, write_whole
@@ -81,8 +80,7 @@ def write_page_of_two(folder: Path, asked: Asked, progress: Callable[[int, int],
     parameters |= {"n_permutations": asked.n_permutations, "seed": asked.seed}
     notebook = notebook_of_two(notebooks_dir())
     executed = folder / notebook.path.name
-    with shared_bytecode():
-        outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
+    outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
     if outcome.error is not None:
         raise NotebookError(
             f"Writing a report into '{folder}': {outcome.error}. '{executed.name}' there holds all up to that cell."

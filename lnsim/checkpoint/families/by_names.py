@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lnsim.checkpoint.families import Family
-from lnsim.checkpoint.family_table import FAMILIES, Choice, Evidence, towers_of, unknown_family, without_table
-from lnsim.checkpoint.matching import Match, Tower, match_norms
-from lnsim.checkpoint.norm_names import NormName
+from lnsim.checkpoint.families.evidence import Choice, Evidence, towers_of, unknown_family, without_table
+from lnsim.checkpoint.families.matching import Match, Tower, match_norms
+from lnsim.checkpoint.families.names import NormName
+from lnsim.checkpoint.families.table import FAMILIES, Family
 from lnsim.errors import RoleError
 
 __all__ = ["choose_by_names", "choose_by_type", "tower_alone"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lnsim.checkpoint.family_table import Choice
-from lnsim.checkpoint.matching import PER_HEAD_ROLES, Match, Tower
-from lnsim.checkpoint.norm_names import NormName, collapse
+from lnsim.checkpoint.families.evidence import Choice
+from lnsim.checkpoint.families.matching import PER_HEAD_ROLES, Match, Tower
+from lnsim.checkpoint.families.names import NormName, collapse
 
 __all__ = ["has_blocks", "notes_for"]
 

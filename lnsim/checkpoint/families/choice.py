@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lnsim.checkpoint.families import Family
-from lnsim.checkpoint.family_by_names import choose_by_names, choose_by_type, tower_alone
-from lnsim.checkpoint.family_table import (
-    FAMILIES,
+from lnsim.checkpoint.families.by_names import choose_by_names, choose_by_type, tower_alone
+from lnsim.checkpoint.families.config import MEDIA_KEYS, TEXT_KEYS, nested_configs, tower_config
+from lnsim.checkpoint.families.evidence import (
     Choice,
     Evidence,
     tower_of,
@@ -17,8 +16,8 @@ from lnsim.checkpoint.family_table import (
     unknown_family,
     without_table,
 )
-from lnsim.checkpoint.matching import Tower, count_block_names
-from lnsim.checkpoint.tower_config import MEDIA_KEYS, TEXT_KEYS, nested_configs, tower_config
+from lnsim.checkpoint.families.matching import Tower, count_block_names
+from lnsim.checkpoint.families.table import FAMILIES, Family
 
 __all__ = ["choose"]
 

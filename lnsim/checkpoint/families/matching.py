@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lnsim.checkpoint.families import Pattern, Stack
-from lnsim.checkpoint.norm_names import NormName
+from lnsim.checkpoint.families.names import NormName
+from lnsim.checkpoint.families.table import Pattern, Stack
 from lnsim.errors import RoleError
 
 __all__ = ["PER_HEAD_ROLES", "UNKNOWN_KIND", "Match", "Tower", "count_block_names", "match_norms"]

@@ -1,38 +1,46 @@
-"""This module says how a family's blocks are written down: patterns of tensor names, one line a norm.
+"""This module reads the table of families: how the blocks of each are written down, one line a norm.
 
 How to add a family
 -------------------
 Find the model's public source (or trace it: ``tools/trace_roles.py``) and see what each norm's output feeds. Then add
-3-6 lines to ``families_rms.py``, ``families_layernorm.py``, ``families_encoder.py`` or ``families_media.py``::
+an entry to ``families.toml``, beside this file::
 
-    family("mymodel", "mymodel mymodel_text", stack("text", '''
-        layers.*.input_layernorm            pre_attention
-        layers.*.post_attention_layernorm   pre_mlp
-        layers.*.self_attn.q_norm           q_norm if=use_qk_norm
-        norm                                final
-        ''', norm="rmsnorm"))                                # source: transformers models/mymodel
+    # source: transformers models/mymodel
+    [families.mymodel]
+    types = "mymodel mymodel_text"
+    table = '''
+    layers.*.input_layernorm            pre_attention
+    layers.*.post_attention_layernorm   pre_mlp
+    layers.*.self_attn.q_norm           q_norm if=use_qk_norm
+    norm                                final'''
 
 A line is ``path role [flag ...]``. The path has no prefix (``model.``, ``transformer.`` ... are the stack's ``roots``)
 and no ``.weight``. ``*`` is the layer, ``#`` any other number (a head), ``&`` the block inside a layer of several
 (``sub_blocks``), a plain number only itself. Flags: ``shared`` (one norm feeds attention and MLP), ``layernorm`` /
-``rmsnorm`` (other than the stack's), ``plain`` (offset 0 in a stack whose gamma is stored minus one).
+``rmsnorm`` (other than the stack's), ``plain`` (offset 0 in a stack whose gamma is stored minus one). ``@name`` stands
+for the lines of that name under ``[blocks]``. An entry with several towers has one of ``stacks`` for each.
 
 Every line is a promise: a layer without that norm is named as missing. ``optional`` takes the promise back where the
 model type leaves it open, ``if=key`` where the config's ``key`` is not true (then absent in all layers is no gap), and
 ``free=kind`` in layers of that kind. ``in=attention|mixer`` reads the line only in layers of that kind: ``kinds`` of
-the stack tells them from the config, ``marks`` from what else the layer holds; if neither does, it is an error.
-Where the config decides, write one family a case and give each a ``when``; the first that holds is used.
-A release with names of its own is one more family, ``native`` to the model types that are published with them too.
-What no line matches is ``other``. Leave out what cannot be verified: an error is better than a wrong role.
+the stack, a function of ``layer_kinds.py``, tells them from the config, ``marks`` from what else the layer holds; if
+neither does, it is an error. Where the config decides, write one entry a case and give each a ``when``, a condition of
+``layer_kinds.py``; the first that holds is used. A release with names of its own is one more entry, ``native`` to the
+model types that are published with them too. What no line matches is ``other``. Leave out what cannot be verified: an
+error is better than a wrong role.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-__all__ = ["NORM_TYPES", "ROLES", "TEXT_ROOTS", "TOWERS", "Config", "Family", "Pattern", "Stack", "family", "stack"]
+from lnsim.checkpoint.families import layer_kinds
+
+__all__ = ["FAMILIES", "NORM_TYPES", "ROLES", "TOWERS", "Config", "Family", "Pattern", "Stack", "patterns"]
 
 Config = Mapping[str, Any]
 
@@ -71,6 +79,8 @@ TEXT_ROOTS: tuple[str, ...] = (
     "language.model.",
 )
 COUNT_KEYS: tuple[str, ...] = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+
+_BIAS = {"": False, " with bias": True, " with or without bias": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,45 +157,79 @@ class Family:
     native: tuple[str, ...] = ()
 
 
-def family(
-    name: str,
-    model_types: str,
-    *stacks: Stack,
-    when: Callable[[Config], bool] | None = None,
-    note: str = "",
-    by_name: bool = True,
-    native: str = "",
-) -> Family:
-    """Make a ``Family``; ``model_types`` and ``native`` are separated by blanks."""
-    return Family(
-        name, tuple(model_types.split()), stacks, when=when, note=note, by_name=by_name, native=tuple(native.split())
-    )
+def patterns(lines: str, blocks: Mapping[str, str] | None = None) -> tuple[Pattern, ...]:
+    """The patterns of a table of lines ``path role [flag ...]``.
 
-
-def stack(tower: str, table: str, *, norm: str = "rmsnorm", **options: Any) -> Stack:
-    """Make a ``Stack`` from a table of lines ``path role [flag ...]``; ``options`` are fields of ``Stack``.
+    Args:
+        lines: the table.
+        blocks: by name, the lines that ``@name`` stands for.
 
     Raises:
         ValueError: a line is malformed; the message quotes it.
     """
-    patterns = tuple(_pattern(line) for line in table.splitlines() if line.strip())
-    return Stack(tower=tower, patterns=patterns, norm_type=norm, **options)
+    found: list[Pattern] = []
+    for line in filter(str.strip, lines.splitlines()):
+        named = line.strip().removeprefix("@")
+        found += patterns((blocks or {})[named]) if line.strip().startswith("@") else [_pattern(line)]
+    return tuple(found)
 
 
 def _pattern(line: str) -> Pattern:
     path, role, *flags = line.split()
     options: dict[str, Any] = {}
     for flag in flags:
+        name, _, value = flag.partition("=")
         if flag in ("shared", "optional", "plain"):
             options[flag] = True
         elif flag in NORM_TYPES:
             options["norm_type"] = flag
-        elif flag.startswith("in="):
-            options["kinds"] = tuple(flag[3:].split("|"))
-        elif flag.startswith("free="):
-            options["free"] = tuple(flag[5:].split("|"))
-        elif flag.startswith("if="):
-            options["key"] = flag[3:]
+        elif name in ("in", "free") and value:
+            options[{"in": "kinds"}.get(name, name)] = tuple(value.split("|"))
+        elif name == "if" and value:
+            options["key"] = value
         else:
             raise ValueError(f"the line {line.strip()!r} has the unknown flag {flag!r}")
     return Pattern(path, role, **options)
+
+
+def _families(content: Mapping[str, Any]) -> Iterator[Family]:
+    """The families of the file's content, in its order.
+
+    Raises:
+        ValueError: an entry is malformed.
+    """
+    for name, entry in content["families"].items():
+        own = {key: entry.pop(key) for key in ("note", "by_name") if key in entry}
+        types, native = (entry.pop(key, default).split() for key, default in (("types", name), ("native", "")))
+        when = entry.pop("when", None)
+        stacks = entry.pop("stacks", [entry] if entry else [])
+        yield Family(
+            name,
+            tuple(types),
+            tuple(_stack(dict(one), content) for one in stacks),
+            when=None if when is None else layer_kinds.CONDITIONS[when],
+            native=tuple(native),
+            **own,
+        )
+
+
+def _stack(entry: dict[str, Any], content: Mapping[str, Any]) -> Stack:
+    norm, space, bias = entry.pop("norm", "rmsnorm").partition(" ")
+    roots = entry.pop("roots", TEXT_ROOTS)
+    counts = entry.pop("counts", COUNT_KEYS)
+    kinds = entry.pop("kinds", None)
+    return Stack(
+        entry.pop("tower", "text"),
+        patterns(entry.pop("table"), content["blocks"]),
+        norm_type=norm,
+        bias=_BIAS[space + bias],
+        roots=tuple(content["roots"][roots] if isinstance(roots, str) else roots),
+        counts=tuple(counts),
+        kinds=None if kinds is None else layer_kinds.KINDS[kinds],
+        **entry,
+    )
+
+
+FAMILIES: tuple[Family, ...] = tuple(
+    _families(tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8")))
+)

@@ -6,19 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lnsim.checkpoint.families import Family, Stack
-from lnsim.checkpoint.families_encoder import ENCODERS
-from lnsim.checkpoint.families_layernorm import LN_DECODERS
-from lnsim.checkpoint.families_media import MEDIA
-from lnsim.checkpoint.families_rms import RMS_DECODERS
-from lnsim.checkpoint.layer_kinds import Parts, shown_kinds
-from lnsim.checkpoint.matching import Tower
-from lnsim.checkpoint.norm_names import NormName, collapse
-from lnsim.checkpoint.tower_config import block_count, tower_config
+from lnsim.checkpoint.families.config import block_count, tower_config
+from lnsim.checkpoint.families.layer_kinds import Parts, shown_kinds
+from lnsim.checkpoint.families.matching import Tower
+from lnsim.checkpoint.families.names import NormName, collapse
+from lnsim.checkpoint.families.table import FAMILIES, Family, Stack
 from lnsim.errors import RoleError
 
 __all__ = [
-    "FAMILIES",
     "KINDS_KEY",
     "Choice",
     "Evidence",
@@ -31,14 +26,12 @@ __all__ = [
 
 Config = Mapping[str, Any]
 
-FAMILIES: tuple[Family, ...] = (*RMS_DECODERS, *LN_DECODERS, *ENCODERS, *MEDIA)
-
 KINDS_KEY = "lnsim_layer_kinds"
 """In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
 MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 HOW_TO_ADD = (
-    "Add 3-6 lines to a table in lnsim/checkpoint/families_rms.py, families_layernorm.py, families_encoder.py or "
-    "families_media.py (families.py says how), or pass the model_type of a family with the same blocks."
+    "Add an entry to lnsim/checkpoint/families/families.toml (table.py beside it says how), or pass the model_type of "
+    "a family with the same blocks."
 )
 
 

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lnsim.checkpoint.norm_names import is_number
+from lnsim.checkpoint.families.names import is_number
 
-__all__ = [
-    "bailing_kinds",
-    "bamba_kinds",
-    "has",
-    "hybrid_pattern",
-    "is_false",
-    "jamba_kinds",
-    "kimi_kinds",
-    "kv_sharing",
-    "layer_types",
-    "mllama_kinds",
-    "parts_of_layers",
-    "qwen_kinds",
-    "recurrent_kinds",
-    "shown_kinds",
-    "zamba_kinds",
-]
+__all__ = ["CONDITIONS", "KINDS", "Parts", "parts_of_layers", "shown_kinds"]
 
 Config = Mapping[str, Any]
 Parts = Mapping[str, Mapping[int, frozenset[str]]]
@@ -168,3 +152,42 @@ def _split(config: Config, key: str, listed: str, others: str) -> tuple[str, ...
 def _count(config: Config) -> int:
     count = config.get("num_hidden_layers")
     return count if isinstance(count, int) and 0 <= count <= MAX_LAYERS else 0
+
+
+def _falcon_norms(config: Config) -> str:
+    """How many norms a Falcon block has: ``two``, ``serial`` (two, one after the other) or ``one``."""
+    new = config.get("new_decoder_architecture") is True or config.get("model_type") == "RefinedWeb"
+    number = config.get("num_ln_in_parallel_attn")
+    if new and (number is None or number == 2):
+        return "two"
+    return "serial" if not new and is_false(config, "parallel_attn") else "one"
+
+
+KINDS: Mapping[str, Callable[[Config], Sequence[str]]] = {
+    function.__name__: function
+    for function in (
+        bailing_kinds, bamba_kinds, hybrid_pattern, jamba_kinds, kimi_kinds, kv_sharing, layer_types, mllama_kinds,
+        qwen_kinds, recurrent_kinds, zamba_kinds,
+    )
+}  # fmt: skip
+"""By name in the table, what tells the kind of each layer from the config."""
+
+CONDITIONS: Mapping[str, Callable[[Config], bool]] = {
+    "bailing_rms": lambda c: c.get("use_qk_norm") is not True or not is_false(c, "use_rmsnorm"),
+    "chatglm_first": lambda c: has(c, "inner_hidden_size") or has(c, "position_encoding_2d"),
+    "falcon_serial": lambda c: _falcon_norms(c) == "serial",
+    "falcon_two_norms": lambda c: _falcon_norms(c) == "two",
+    "hunyuan_first": lambda c: c.get("mamba") is not True and c.get("norm_type") in (None, "rms", "hf_rms"),
+    "minimax_prenorm": lambda c: (
+        is_false(c, "postnorm") or (c.get("model_type") != "minimax" and not has(c, "postnorm"))
+    ),
+    "not_prenorm": lambda c: c.get("prenorm") is not True,
+    "opt_post": lambda c: is_false(c, "do_layer_norm_before"),
+    "parallel_attention": lambda c: c.get("parallel_attn") is True,
+    "parallel_residual": lambda c: c.get("use_parallel_residual") is True,
+    "plain_layer_norm": lambda c: c.get("layer_norm_type") in (None, "layer_norm"),
+    "residual_after_norm": lambda c: c.get("apply_residual_connection_post_layernorm") is True,
+    "rmsnorm_not_false": lambda c: not is_false(c, "rmsnorm"),
+    "stable_layer_norm": lambda c: c.get("do_stable_layer_norm") is True,
+}
+"""By name in the table, when a layout is that of a checkpoint."""
