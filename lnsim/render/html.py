@@ -37,7 +37,6 @@ _PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
 _PAGE = "application/vnd.lnsim.page+json"
 OF_TWO = "compare"
 """What stands in place of a number on the page of any two models, which has no index and no neighbours."""
-_THUMBNAIL = "application/vnd.lnsim.thumbnail+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ def _context(
         "contents": contents, "links": links, "alone": alone,
         "turn": [] if alone else [_turn("Previous", before), _index_turn(), _turn("Next", after)],
         "css": asset("report.css"), "script": asset("theme.js") + asset("tables.js"),
-        "page_mime": _PAGE, "thumbnail_mime": _THUMBNAIL,
+        "page_mime": _PAGE,
     }  # fmt: skip
 
 
