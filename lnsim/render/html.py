@@ -19,9 +19,8 @@ from traitlets.config import Config
 
 from lnsim.errors import NotebookError
 from lnsim.render import markup
-from lnsim.render.csv_files import linked_from
 from lnsim.render.prose import clean_html, code_html, prose_html, slug
-from lnsim.render.saving import write_whole
+from lnsim.render.saving import linked_from, write_whole
 from lnsim.text import printable
 
 __all__ = ["TEMPLATES", "Report", "Turn", "asset", "read_report", "write_report"]

@@ -17,8 +17,7 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import working_root
 from lnsim.render import markup, origins
-from lnsim.render.csv_files import CSV_MARK, csv_place
-from lnsim.render.saving import save_animation, save_figure, save_table
+from lnsim.render.saving import CSV_MARK, csv_place, save_animation, save_figure, save_table
 from lnsim.render.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
 
