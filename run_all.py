@@ -29,7 +29,7 @@ from lnsim.render.notebooks import Notebook, list_notebooks, parse_setting, sele
 from lnsim.render.run import plan_study, run_plans  # noqa: E402
 from lnsim.study.catalog import list_studies, load_study  # noqa: E402
 from lnsim.study.vectors import SOURCES, fetch_study, source_kind  # noqa: E402
-from lnsim.study.weights import fetch_for  # noqa: E402
+from studies.projections.weights import fetch_for  # noqa: E402
 from studies.replica import build_projections, build_replica  # noqa: E402
 
 

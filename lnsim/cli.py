@@ -210,7 +210,7 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--report",
         type=Path,
         metavar="DIR",
-        help="run the experiments for these two and write a report into this folder",
+        help="write one page about these two, with controls, into this folder",
     )
 
 

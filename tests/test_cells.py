@@ -133,3 +133,20 @@ def test_layers_that_are_asked_for_stand_alone_and_one_that_is_not_there_is_left
     assert frame.cosine.iloc[0] == pytest.approx(same, abs=1e-14)
     with pytest.raises(ComparisonError, match="no pair has norms of pre_mlp"):
         cells(both, [("a", "b")], ["pre_mlp"], layers=[7])
+
+
+def test_the_numbers_of_a_test_are_those_of_the_permutation_test_and_no_pair_is_an_error() -> None:
+    both = {"a": drawn(1, range(2, 7)), "b": drawn(2, range(4, 9))}
+    row = tests(both, [("a", "b")], ["pre_mlp"], 199).iloc[0]
+    matched = both["a"]["pre_mlp"].scale[2:], both["b"]["pre_mlp"].scale[:3]
+    by_r, by_ranks = (lnsim.permutation_test(*matched, 199, 0, correlation=kind) for kind in ("pearson", "spearman"))
+    assert (row.layers, row.channels, row.r) == (3, 64, by_r.statistic)
+    assert (row.pvalue, row.p_ranks, row.rank_r) == (by_r.pvalue, by_ranks.pvalue, by_ranks.statistic)
+    assert (row.null_low, row.null_high) == tuple(np.quantile(by_r.null_distribution, [0.025, 0.975]))
+    with pytest.raises(ComparisonError, match="none was given, or none has the vectors of both its models"):
+        tests(both, [], ["pre_mlp"])
+
+
+def test_models_of_two_widths_are_said_to_be_so_also_where_one_lacks_the_role() -> None:
+    found = tests({"a": drawn(1), "wide": drawn(3, size=32, role="post_mlp")}, [("a", "wide")], ["pre_mlp"], 9)
+    assert found.obstacle.item().startswith("their hidden sizes are 64 and 32")

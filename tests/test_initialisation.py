@@ -11,8 +11,8 @@ from made_vectors import drawn
 
 import lnsim
 from lnsim.errors import ComparisonError
-from lnsim.measure.initialisation import FIRST_GAMMAS, FirstGamma, TrainingRecord
 from studies.zoo.recipes import GAMMA_INITS
+from studies.zoo.records import FIRST_GAMMAS, FirstGamma, TrainingRecord
 
 ROOT = Path(__file__).resolve().parents[1]
 

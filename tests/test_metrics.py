@@ -16,7 +16,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.metrics import METRICS, cosine_terms, pairwise, row_statistics, undefined_reasons
+from lnsim.measure.metrics import METRICS, pairwise, row_statistics, undefined_reasons
 
 Row = npt.NDArray[np.float64]
 
@@ -320,34 +320,18 @@ def test_pearson_is_the_cosine_of_the_centred_vectors(
     np.testing.assert_allclose(found[wide], centred[wide], atol=1e-6)
 
 
-def test_the_two_terms_add_up_to_the_cosine() -> None:
-    terms = cosine_terms(gammas(6), gammas(4, seed=1))
-    assert terms.cosine.shape == terms.mean_term.shape == (6, 4)
-    np.testing.assert_allclose(terms.mean_term + terms.pattern_term, terms.cosine, atol=1e-14)
-    np.testing.assert_array_equal(terms.r, pairwise(gammas(6), gammas(4, seed=1), "pearson"))
-    assert terms.residual < 1e-14
+def test_the_means_and_the_pattern_add_up_to_the_cosine() -> None:
+    a, b = gammas(6), gammas(4, seed=1)
+    shares = [row_statistics(rows).share for rows in (a, b)]
+    spreads = np.outer(*(np.sqrt(1 - share**2) for share in shares))
+    terms = np.outer(*shares) + pairwise(a, b, "pearson") * spreads
+    np.testing.assert_allclose(terms, pairwise(a, b, "cosine"), atol=1e-13)
 
 
 def test_a_small_spread_alone_makes_the_cosine_of_strangers_high() -> None:
-    rng = np.random.default_rng(0)
-    a, b = 1 + 0.1 * rng.standard_normal((2, 1, 4096))
-    terms = cosine_terms(a, b)
-    assert terms.cosine[0, 0] == pytest.approx(1 / 1.01, abs=1e-3)  # c^2 = 1 / (1 + 0.1^2)
-    assert abs(terms.pattern_term[0, 0]) < 0.001
-    assert abs(terms.r[0, 0]) < 5 / math.sqrt(4096)
-
-
-def test_a_constant_vector_has_no_pattern_term_and_a_zero_vector_no_terms() -> None:
-    terms = cosine_terms(np.array([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), np.array([[1.0, 2.0, 3.0]]))
-    assert terms.pattern_term[0, 0] == 0
-    assert np.isnan(terms.r[0, 0])
-    assert terms.mean_term[0, 0] == pytest.approx(terms.cosine[0, 0])
-    assert np.isnan([terms.cosine[1, 0], terms.mean_term[1, 0], terms.pattern_term[1, 0]]).all()
-
-
-def test_the_terms_refuse_different_hidden_sizes() -> None:
-    with pytest.raises(ComparisonError, match="hidden sizes 96 and 64 differ"):
-        cosine_terms(gammas(2), gammas(2, 64))
+    a, b = 1 + 0.1 * np.random.default_rng(0).standard_normal((2, 1, 4096))
+    assert pairwise(a, b, "cosine")[0, 0] == pytest.approx(1 / 1.01, abs=1e-3)  # c^2 = 1 / (1 + 0.1^2)
+    assert abs(pairwise(a, b, "pearson")[0, 0]) < 5 / math.sqrt(4096)
 
 
 def test_row_statistics_are_numpys_in_float64() -> None:

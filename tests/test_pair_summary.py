@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pandas as pd
 import pytest
+from made_stacks import noisy, stack
 from made_vectors import drawn, made
 
 import lnsim
@@ -21,10 +22,10 @@ from lnsim.measure.listed_pairs import ListedPair, listed_pairs
 from lnsim.measure.pair_summary import PairSummary, summarise_pair
 from lnsim.measure.permutation import permutation_test
 from lnsim.measure.role_summary import RoleSummary
-from lnsim.measure.verdict_table import verdicts, with_partners
 from lnsim.study.catalog import Relation
 
 N, SEED = 499, 3
+ROWS = stack(12)
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +90,44 @@ def test_the_null_is_that_of_permutation_test(minilm: NormVectors, other: NormVe
     assert one.spearman_mean == pytest.approx(permutation_test(*rows, 1, SEED, correlation="spearman").statistic)
 
 
-def test_the_verdict_and_the_adjusted_p_are_those_of_notebook_13(
-    minilm: NormVectors, other: NormVectors, found: PairSummary
-) -> None:
-    models = {"a": minilm, "b": other}
-    tests = with_partners(models, tested(models, [("a", "b")], found.roles, N, SEED))
-    assert found.verdict == verdicts(tests.assign(norms=tests["role"]), N)["verdict"].item()
-    for row in tests.itertuples():
+def test_the_adjusted_p_are_those_of_tests(minilm: NormVectors, other: NormVectors, found: PairSummary) -> None:
+    for row in tested({"a": minilm, "b": other}, [("a", "b")], found.roles, N, SEED).itertuples():
         one = found.roles[row.role]
         assert (one.p_holm, one.p_ranks_holm) == (row.p_holm, row.p_ranks_holm)
-        assert (one.same, one.elsewhere, one.without) == (row.same, row.elsewhere, row.without)
+
+
+@pytest.mark.parametrize(
+    ("b", "key"),
+    [
+        (ROWS.copy(), "identical"),
+        (noisy(ROWS), "one_by_one"),
+        (noisy(ROWS[4:]), "rearranged"),
+        (noisy(ROWS[1::2]), "rearranged"),
+        (noisy(ROWS[[*range(8), *range(4, 12)]]), "rearranged"),
+        (stack(12, seed=1), "none"),
+        (ROWS[:, np.random.default_rng(1).permutation(ROWS.shape[1])], "none"),
+    ],
+    ids=["copy", "fine-tune", "first layers cut", "every second layer", "expanded", "stranger", "channels permuted"],
+)
+def test_a_made_pair_gets_its_sentence(b: np.ndarray, key: str) -> None:
+    assert summarise_pair(made(ROWS), made(b), 199).verdict == key
+
+
+def test_one_extreme_channel_makes_a_contradiction_and_no_signal() -> None:
+    generator = np.random.default_rng(5)
+    a, b = generator.normal(1.0, 0.1, size=(2, 3, 256))
+    a[:, 7] = b[:, 7] = 9.0
+    assert summarise_pair(made(a), made(b), 199).verdict == "contradictory"
+
+
+def test_equal_weights_with_other_biases_are_not_identical() -> None:
+    one = made(ROWS)
+    role = one["pre_mlp"]
+    biases = [replace(role, bias=role.scale * k, stored_bias=role.stored * k) for k in (0, 1)]
+    models = [replace(one, roles={"pre_mlp": changed}) for changed in biases]
+    assert summarise_pair(models[0], models[1], 19).verdict != "identical"
+    assert summarise_pair(one, models[0], 19).verdict != "identical"
+    assert summarise_pair(models[1], models[1], 19).verdict == "identical"
 
 
 def test_a_model_is_identical_to_itself(minilm: NormVectors) -> None:

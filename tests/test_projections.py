@@ -18,7 +18,16 @@ from lnsim.checkpoint.weights import find_weights
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import pvalue
-from lnsim.measure.projections import ROWS, Blocks, HalvesSwapped, PairSums, gram, joint_blocks, pair_sums, row_shuffles
+from studies.projections.scores import (
+    ROWS,
+    Blocks,
+    HalvesSwapped,
+    PairSums,
+    gram,
+    joint_blocks,
+    pair_sums,
+    row_shuffles,
+)
 
 RNG = np.random.default_rng(1)
 

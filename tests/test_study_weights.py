@@ -15,7 +15,7 @@ from lnsim.errors import StudyError
 from lnsim.paths import project_root
 from lnsim.render.page import Page
 from lnsim.study.catalog import load_study
-from lnsim.study.weights import fetch_for, fetch_weights, study_weights, weights_path
+from studies.projections.weights import fetch_for, fetch_weights, page_weights, study_weights, weights_path
 from studies.replica import build_projections
 
 KINDS, LAYERS = ["k_proj", "v_proj"], [10, 20]
@@ -91,8 +91,8 @@ def test_a_study_without_the_source_hub_is_refused(home: Path) -> None:
 
 def test_a_page_names_the_models_without_matrices_and_the_command_where_none_has_any(home: Path) -> None:
     page = Page.open("08", "solar_glm", "replica", models=None)
-    assert list(page.load_weights(["solar", "mixtral"], KINDS, LAYERS)) == ["solar"]
+    assert list(page_weights(page, ["solar", "mixtral"], KINDS, LAYERS)) == ["solar"]
     assert list(page.missing) == ["Mixtral-8x7B"]
     real = Page.open("08", "solar_glm", "hub", models=None)
     with pytest.raises(StudyError, match=r"'solar' has no projection matrices.*--source hub --only 08"):
-        real.load_weights(["solar"], KINDS, LAYERS)
+        page_weights(real, ["solar"], KINDS, LAYERS)

@@ -7,7 +7,7 @@ import pytest
 import lnsim
 from lnsim.errors import ComparisonError
 from lnsim.study.catalog import load_study
-from lnsim.study.training_records import designs, training_records
+from studies.zoo.records import designs, training_records
 
 STUDY = load_study("zoo")
 

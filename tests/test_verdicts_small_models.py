@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 import pandas as pd
 import pytest
+from notebook_cells import computed
 
-from lnsim.measure import cells
 from lnsim.measure.nulls import LEVEL
 from lnsim.measure.verdict import SIGNALS
-from lnsim.measure.verdict_table import verdicts, with_partners
 from lnsim.study.catalog import load_study
-from lnsim.study.vectors import study_vectors
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDY = load_study("small_models")
@@ -21,21 +22,23 @@ LEAST = 1 / (1 + GIVEN["n_permutations"])
 
 
 @pytest.fixture(scope="module")
-def tests() -> pd.DataFrame:
-    with pytest.MonkeyPatch.context() as patch:
+def notebook() -> Iterator[dict[str, Any]]:
+    """What the cells of notebook 13 compute."""
+    with pytest.MonkeyPatch.context() as patch, mpl.rc_context():
         patch.setenv("LNSIM_HOME", str(ROOT))
-        models = dict(study_vectors(STUDY, "stored", GIVEN["models"]).vectors)
-    chance = GIVEN["n_permutations"], GIVEN["seed"]
-    frames = [
-        cells.tests(models, listed["pairs"], [listed["roles"]], *chance).assign(norms=norms)
-        for norms, listed in GIVEN["comparisons"].items()
-    ]
-    return with_partners(models, cells.adjusted(pd.concat(frames, ignore_index=True)))
+        yield computed("13", "replica")
 
 
 @pytest.fixture(scope="module")
-def found(tests: pd.DataFrame) -> pd.DataFrame:
-    return verdicts(tests, GIVEN["n_permutations"]).set_index(["a", "b"])
+def tests(notebook: dict[str, Any]) -> pd.DataFrame:
+    frame, keys = notebook["tests"], notebook["keys"]
+    return frame.assign(a=frame["a"].map(keys), b=frame["b"].map(keys))
+
+
+@pytest.fixture(scope="module")
+def found(notebook: dict[str, Any]) -> pd.DataFrame:
+    frame, keys = notebook["found"], notebook["keys"]
+    return frame.assign(a=frame["a"].map(keys), b=frame["b"].map(keys)).set_index(["a", "b"])
 
 
 def test_every_relation_on_record_has_a_verdict(found: pd.DataFrame) -> None:
@@ -96,7 +99,7 @@ def test_different_hidden_sizes_are_not_compared(found: pd.DataFrame) -> None:
 
 def test_every_pair_of_known_relation_that_can_be_judged_came_out_right(found: pd.DataFrame) -> None:
     judged = found[found["verdict"] != "not_comparable"]
-    groups = [STUDY.relation(*pair).group for pair in judged.index]
+    groups = judged["group"].tolist()
     expected = {"related": lambda key: key in SIGNALS, "independent": lambda key: key == "none"}
     assert all(expected[group](key) for group, key in zip(groups, judged["verdict"], strict=True))
     assert (groups.count("related"), groups.count("independent")) == (7, 4)

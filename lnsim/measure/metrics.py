@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.cosine_split import CosineTerms, cosine_terms
 from lnsim.measure.rows import Matrix, RowStatistics, check_pair, lengths, row_statistics
 from lnsim.measure.similarity import cosine, pearson, spearman
 from lnsim.measure.undefined import CV_MIN_STANDARD_ERRORS, describe, describe_zero_pairs, undefined_rows
@@ -25,9 +24,7 @@ __all__ = [
     "ALIKE_IS_HIGH",
     "CV_MIN_STANDARD_ERRORS",
     "METRICS",
-    "CosineTerms",
     "RowStatistics",
-    "cosine_terms",
     "pairwise",
     "row_statistics",
     "undefined_reasons",

@@ -23,7 +23,6 @@ from lnsim.render.parameters import settings
 from lnsim.render.saving import figure_bytes, save_animation, save_figure, save_table
 from lnsim.render.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
-from lnsim.study.weights import study_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lnsim.checkpoint.source import Checkpoint
-    from lnsim.checkpoint.weights import WeightMatrix
     from lnsim.plots.style import Moving
     from lnsim.study.catalog import Study
 
@@ -151,25 +149,17 @@ class Page:
         self._used[label] = load(source)
         return self._used[label]
 
-    def load_weights(
-        self, keys: Iterable[str], kinds: Sequence[str], layers: Sequence[int]
-    ) -> dict[str, Mapping[tuple[str, int], WeightMatrix]]:
-        """Projection matrices by key, then by kind and layer, not read yet; a model without is named on the page.
+    def opened(self, kind: str, checkpoints: Mapping[str, Checkpoint], missing: Mapping[str, str]) -> None:
+        """Remember checkpoints that were opened for other tensors than norms, for the provenance; and what is missing.
 
-        Raises:
-            StudyError: when none has any.
+        Args:
+            kind: where they come from, ``stored``, ``hub`` or ``replica``.
+            checkpoints: by model key.
+            missing: by model key, why there is none.
         """
-        found = study_weights(self.study, self.source, keys, kinds, layers)
-        if not found.matrices:
-            key, reason = next(iter(found.missing.items()))
-            raise StudyError(
-                f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no projection matrices. "
-                f"{reason} To have them: {fetch_command(self.study)} --only {self.number}"
-            )
-        self.kind = found.kind
-        self._weights.update(found.opened)
-        self._missing.update(found.missing)
-        return dict(found.matrices)
+        self.kind = kind
+        self._weights.update(checkpoints)
+        self._missing.update(missing)
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -223,7 +213,7 @@ class Page:
         """Save a figure as PNG and SVG, then show it with its caption.
 
         Args:
-            drawn: what a function of ``lnsim.render.plots`` returned; the figure is closed afterwards.
+            drawn: what ``lnsim.plots`` returned, or a figure of your own; the figure is closed afterwards.
             name: subject; the file is called ``NN_name``.
             claim: the sentence in bold: what the figure means.
             caption: what is drawn.
@@ -247,7 +237,7 @@ class Page:
         """Save an animation as GIF, then show it behind a button: nothing moves before a reader asks for it.
 
         Args:
-            drawn: what a function of ``lnsim.render.plots`` returned; its figure is closed afterwards.
+            drawn: what ``lnsim.plots`` returned, or a figure of your own; its figure is closed afterwards.
             name: subject; the file is called ``NN_name.gif``.
             claim: the sentence in bold: what the animation means.
             caption: what is drawn, and which still figure says the same.

@@ -4,8 +4,10 @@
 
 It starts JupyterLab on this machine with a home of its own, opens each notebook, chooses Run > Run All Cells, waits
 until the kernel is idle and looks at the outputs: a figure must be painted, and no cell may show an error or stay
-without a number. Then it opens an empty notebook, loads a stored model, completes a role and a layer with Tab and
-compares two models. The notebooks are copies and the tables are written beside them, so nothing in the clone changes.
+without a number. In one of them it changes the experiment as docs/explore.md says: the mean over layers becomes the
+median, in one cell, and the table must follow. Then it opens an empty notebook, loads a stored model, completes a role
+and a layer with Tab and compares two models. The notebooks are copies and the tables are written beside them, so
+nothing in the clone changes.
 Exit code 0: nothing found.
 """
 
@@ -48,6 +50,8 @@ SETTINGS = {
     # Cells out of sight would otherwise not be in the page, and their outputs could not be looked at.
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
 }
+CHANGED = ('cosine_mean=("cosine", "mean"), cosine_min', 'cosine_mean=("cosine", "median"), cosine_min')
+"""What is changed in one cell, and into what."""
 OPTIONS = [
     "--no-browser", "--allow-root", "--ip=127.0.0.1", "--ServerApp.port_retries=0",
     "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -106,13 +110,15 @@ class Lab:
 def main(words: list[str] | None = None) -> int:
     """Run the checks; returns the exit code."""
     parser = argparse.ArgumentParser(description="Work in JupyterLab with Chromium and check what is shown.")
-    parser.add_argument("numbers", nargs="*", help="numbers of notebooks, or all (00 13)", default=["00", "13"])
+    parser.add_argument(
+        "numbers", nargs="*", help="numbers of notebooks, or all (00 13 compare)", default=["00", "13", "compare"]
+    )
     parser.add_argument("--chromium", default="/usr/bin/chromium", help="the browser (/usr/bin/chromium)")
     parser.add_argument("--shots", type=Path, help="write a screenshot of every window into this folder")
     parser.add_argument("--patience", type=float, default=120.0, help="seconds that one step may take (120)")
     options = parser.parse_args(words)
     names = [p.name for p in sorted((ROOT / "notebooks").glob("*.ipynb"))]
-    names = [name for name in names if "all" in options.numbers or name[:2] in options.numbers]
+    names = [name for name in names if {"all", name[:2], name.removesuffix(".ipynb")} & set(options.numbers)]
     if not names:
         print(f"No notebook has a number of {', '.join(options.numbers)}.")
         return 1
@@ -125,11 +131,14 @@ def main(words: list[str] | None = None) -> int:
             lab = Lab(url, token, browser, options.patience, options.shots)
             for name in names:
                 found += told(name, check_notebook(lab, f"notebooks/{name}"))
+            found += told("a changed experiment", check_change(lab, "notebooks/01_layer0_baseline.ipynb"))
             found += told("an empty notebook", check_by_hand(lab, "empty.ipynb"))
             browser.close()
     if stored() != before:
         found.append("a notebook of the clone has changed")
-    print("\n".join([*found, f"{len(names)} notebooks and an empty one: {len(found) or 'no'} findings."]))
+    print(
+        "\n".join([*found, f"{len(names)} notebooks, a changed one and an empty one: {len(found) or 'no'} findings."])
+    )
     return 1 if found else 0
 
 
@@ -227,16 +236,8 @@ def check_notebook(lab: Lab, path: str) -> Iterator[str]:
     """Run all cells of a notebook as it is, and look at what it shows."""
     found: list[str] = []
     with lab.opened(path, found) as page:
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         n_cells = page.locator(".jp-Notebook .jp-CodeCell").count()
-        page.wait_for_function(
-            """() => document.querySelector(
-              '.jp-Notebook :is([data-mime-type$="jupyter.error"], [data-mime-type$="jupyter.stderr"])') ||
-            [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
-              .every(p => /\\[\\d+\\]/.test(p.textContent))"""
-        )
-        page.wait_for_function(IDLE)
+        run_all(page)
         facts = page.evaluate(FACTS)
     yield from found
     yield from judge(facts)
@@ -244,6 +245,51 @@ def check_notebook(lab: Lab, path: str) -> Iterator[str]:
         yield f"its {n_cells} cells have the numbers {' '.join(facts['numbers'])}"
     if not facts["images"]:
         yield "it shows no figure"
+
+
+def run_all(page: Page) -> None:
+    """Run > Run All Cells, until the kernel is idle or a cell shows an error."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    page.wait_for_function(
+        """() => document.querySelector(
+          '.jp-Notebook :is([data-mime-type$="jupyter.error"], [data-mime-type$="jupyter.stderr"])') ||
+        [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
+          .every(p => /\\[\\d+\\]/.test(p.textContent))"""
+    )
+    page.wait_for_function(IDLE)
+
+
+def check_change(lab: Lab, path: str) -> Iterator[str]:
+    """Change one cell of a notebook, the mean over layers to the median, and see the table follow."""
+    import lnsim
+
+    model = lnsim.load("smollm2-135m-instruct")
+    cells = lnsim.cells({"m": model}, [("m", "m")], ["pre_attention"])
+    cosines = cells[(cells.layer_a == 0) & (cells.layer_b != 0)].cosine
+    before, after = f"{cosines.mean():.3f}", f"{cosines.median():.3f}"
+    found: list[str] = []
+    with lab.opened(path, found) as page:
+        cell = page.locator(".jp-Notebook .jp-CodeCell").filter(has_text=CHANGED[0])
+        text = "\n".join(cell.locator(".cm-line").all_inner_texts())
+        if CHANGED[0] not in text:
+            found.append(f"no cell has {CHANGED[0]!r}")
+        cell.locator(".cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.press("Delete")
+        page.keyboard.insert_text(text.replace(*CHANGED))
+        run_all(page)
+        row = (
+            page.locator(".jp-Notebook .jp-OutputArea-output tr")
+            .filter(has_text="SmolLM2")
+            .filter(has_text="pre-attention")
+        )
+        said = " ".join(row.all_inner_texts())
+        if before == after or after not in said:
+            found.append(f"with the median the row of SmolLM2 is {said[:200]!r}; expected {after} in it")
+        facts = page.evaluate(FACTS)
+    yield from found
+    yield from judge(facts)
 
 
 def judge(facts: dict[str, list[str] | int]) -> Iterator[str]:
@@ -262,8 +308,8 @@ def check_by_hand(lab: Lab, path: str) -> Iterator[str]:
         table = page.locator(".jp-Notebook .jp-OutputArea-output table").first
         table.wait_for()
         said = table.inner_text()
-        if "post_attention" not in said or table.locator("svg polyline").count() != 2:
-            found.append(f"vectors show {said[:200]!r}, {table.locator('svg').count()} curves")
+        if "post_attention" not in said or "384" not in said:
+            found.append(f"vectors show {said[:200]!r}")
         if "post_mlp" not in completed(page, 'vectors["post_m', "post_mlp"):
             found.append("Tab does not complete a role")
         run_cell(page, 'role = vectors["post_mlp"]\nrole')

@@ -10,23 +10,7 @@ from lnsim.render.plots.calibration import (
     rejection_curves,
     sigma_strokes,
 )
-from lnsim.render.plots.components import component_panels
-from lnsim.render.plots.depth import (
-    block_norms_by_layer,
-    gamma_maps,
-    ridges,
-    rounding_by_layer,
-    statistics_panels,
-)
-from lnsim.render.plots.geometry import (
-    channel_bars,
-    cosine_and_r,
-    geometry_thumbnail,
-    mean_removal_moving,
-    mean_removal_panels,
-)
 from lnsim.render.plots.layers import layer_histograms, norm_by_layer, norm_thumbnail
-from lnsim.render.plots.maps import correlation_maps
 from lnsim.render.plots.style import RELATION_COLOURS, ROLE_COLOURS, style
 
 __all__ = [
@@ -34,26 +18,14 @@ __all__ = [
     "ROLE_COLOURS",
     "area_dots",
     "benchmark_thumbnail",
-    "block_norms_by_layer",
     "calibration_thumbnail",
-    "channel_bars",
-    "component_panels",
-    "correlation_maps",
-    "cosine_and_r",
-    "gamma_maps",
-    "geometry_thumbnail",
     "layer_histograms",
-    "mean_removal_moving",
-    "mean_removal_panels",
     "norm_by_layer",
     "norm_thumbnail",
     "power_panels",
     "rejection_curves",
-    "ridges",
     "roc_panels",
-    "rounding_by_layer",
     "sigma_strokes",
-    "statistics_panels",
     "style",
     "values_by_kind",
 ]

@@ -18,10 +18,11 @@ from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
 from lnsim.checkpoint.weights import WeightMatrix, find_weights
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.paths import replica_dir, working_root
+from lnsim.render.page import Page
 from lnsim.study.catalog import Model, Study
-from lnsim.study.vectors import no_replica, source_kind
+from lnsim.study.vectors import fetch_command, no_replica, source_kind
 
-__all__ = ["StudyWeights", "fetch_for", "fetch_weights", "study_weights", "weights_path"]
+__all__ = ["StudyWeights", "fetch_for", "fetch_weights", "page_weights", "study_weights", "weights_path"]
 
 _ROWS_AT_A_TIME = 512
 _OF_REPLICA = ".projections.safetensors"
@@ -85,6 +86,25 @@ def study_weights(
         except LnsimError as error:
             missing[model.key] = str(error)
     return StudyWeights(kind, opened, matrices, missing)
+
+
+def page_weights(
+    page: Page, keys: Iterable[str], kinds: Sequence[str], layers: Sequence[int]
+) -> dict[str, Mapping[tuple[str, int], WeightMatrix]]:
+    """Projection matrices for a page, by key, then by kind and layer, not read yet; a model without is named there.
+
+    Raises:
+        StudyError: when none has any.
+    """
+    found = study_weights(page.study, page.source, keys, kinds, layers)
+    if not found.matrices:
+        key, reason = next(iter(found.missing.items()))
+        raise StudyError(
+            f"Notebook {page.number}, study '{page.study.name}': model '{key}' has no projection matrices. "
+            f"{reason} To have them: {fetch_command(page.study)} --only {page.number}"
+        )
+    page.opened(found.kind, found.opened, found.missing)
+    return dict(found.matrices)
 
 
 def fetch_weights(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
+
+import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
+from lnsim.study.catalog import Study
 
-__all__ = ["FIRST_GAMMAS", "FirstGamma", "TrainingRecord"]
+__all__ = ["FIRST_GAMMAS", "FirstGamma", "TrainingRecord", "designs", "training_records"]
 
 _NAMES: Mapping[str, str] = MappingProxyType({"llama": "Llama", "gpt2": "GPT-2"})
 
@@ -97,3 +100,40 @@ class TrainingRecord:
             ) from None
         architecture = _NAMES.get(kept["architecture"], kept["architecture"])
         return cls(architecture, kept["gamma"], kept["text"], seed, steps, loss, unigram_loss)
+
+
+def training_records(study: Study, models: Mapping[str, NormVectors]) -> pd.DataFrame:
+    """How each model was made: index ``model`` (its label), in the order given.
+
+    Args:
+        study: whose models they are.
+        models: vectors by key, read from extracts that the package ``studies.zoo`` wrote.
+
+    Returns:
+        Columns ``derivation`` (``none`` where trained from random weights), ``parents`` (labels), ``architecture``,
+        ``text``, ``first_gamma``, ``seed``, ``steps`` (of its own), ``loss`` and ``unigram_loss`` (nats a byte, on
+        held-out text), ``layers``, ``vectors``, and ``file`` (the extract's).
+
+    Raises:
+        ComparisonError: when an extract lacks a part of its record.
+    """
+    rows = {}
+    for key, vectors in models.items():
+        model, record = study.model(key), asdict(TrainingRecord.of(vectors))
+        rows[model.label] = {
+            "derivation": model.derivation or "none",
+            "parents": " and ".join(study.model(parent).label for parent in model.parents) or "none",
+            "architecture": model.family,
+            "text": record["text"],
+            "first_gamma": record["gamma"],
+            **{name: record[name] for name in ("seed", "steps", "loss", "unigram_loss")},
+            "layers": max(len(one.layers) for one in vectors.roles.values()),
+            "vectors": vectors.n_vectors,
+            "file": f"{model.stored}.safetensors",
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
+
+
+def designs(study: Study, models: Mapping[str, NormVectors]) -> dict[str, str]:
+    """What two models may have in common without a common origin, by key: architecture and first γ."""
+    return {key: f"{study.model(key).family}, γ {TrainingRecord.of(vectors).gamma}" for key, vectors in models.items()}
