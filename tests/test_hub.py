@@ -17,8 +17,8 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 from virtual_models import norm_bytes, solar_like
 
 import lnsim
-from lnsim.checkpoint.hub.checkpoint import open_hub
 from lnsim.checkpoint.hub.session import Settings
+from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.errors import FormatError, NetworkError, OfflineError
 
 TENSORS = llama_tensors()
@@ -184,7 +184,7 @@ def test_an_incomplete_snapshot_is_read_from_the_hub_instead(hub: HubStandIn, tm
 def test_after_a_reading_that_failed_a_later_one_is_tried_as_often_as_any(hub: HubStandIn) -> None:
     tensors = llama_tensors(hidden_size=512)
     hub.add("a/b", checkpoint_files(tensors, LLAMA_CONFIG, 3))
-    opened = open_hub("a/b")
+    opened = open_checkpoint("a/b")
     name = "model.layers.1.input_layernorm.weight"
     hub.faults.append(Fault("X-Signature", "status", times=100, headers={"status": "503"}))
     with pytest.raises(NetworkError, match="status 503"):

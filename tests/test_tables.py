@@ -16,9 +16,9 @@ from made_vectors import drawn, made
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 
 import lnsim
-from lnsim.checkpoint.hub.checkpoint import open_hub
 from lnsim.checkpoint.inspection import inspect
 from lnsim.checkpoint.local import open_local
+from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.measure.nulls import NullResult, pvalue
 from lnsim.tables import card, some, table
@@ -128,7 +128,7 @@ def test_a_checkpoint_shows_its_files_and_a_header_its_tensors(tmp_path: Path) -
 
 def test_a_checkpoint_on_the_hub_shows_its_commit_and_what_it_took(hub: HubStandIn) -> None:
     hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
-    opened = open_hub("a/b")
+    opened = open_checkpoint("a/b")
     text = seen(opened).text
     assert f"commit {COMMIT}" in text
     assert f"{len(hub.requests)} requests, " in text

@@ -10,8 +10,8 @@ import pytest
 from hub_stand_in import HubStandIn
 from safetensors_bytes import checkpoint_files, file_bytes, write_files
 
-from lnsim.checkpoint.hub.checkpoint import open_hub
 from lnsim.checkpoint.local import open_local
+from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.weights import KINDS, find_weights
 from lnsim.errors import FormatError, RangeError, TensorNotFoundError, UnsupportedDtypeError
 
@@ -54,7 +54,7 @@ def test_only_the_rows_asked_for_are_read(folder: Path) -> None:
 
 def test_the_hub_serves_the_same_blocks_by_range(hub: HubStandIn) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, {"model_type": "llama"}, 2))
-    one = find_weights(open_hub("a/b", "main"), ["v_proj"], [1])["v_proj", 1]
+    one = find_weights(open_checkpoint("a/b", "main"), ["v_proj"], [1])["v_proj", 1]
     expected = TENSORS["model.layers.1.self_attn.v_proj.weight"]
     assert np.concatenate(list(one.blocks(7))).tobytes() == expected.tobytes()
 
@@ -68,7 +68,7 @@ def test_rows_outside_the_matrix_are_an_error_and_not_a_neighbours_bytes(folder:
 
 def test_the_hub_refuses_rows_outside_the_matrix_too(hub: HubStandIn) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, {"model_type": "llama"}))
-    one = find_weights(open_hub("a/b", "main"), ["k_proj"], [0])["k_proj", 0]
+    one = find_weights(open_checkpoint("a/b", "main"), ["k_proj"], [0])["k_proj", 0]
     with pytest.raises(RangeError, match="it has 192 bytes"):
         one.read_rows(0, 99)
 

@@ -14,7 +14,6 @@ from lnsim.checkpoint.contents import Contents, adapter_error, is_adapter, settl
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header
 from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, Layout, find_layout, named_file
 from lnsim.checkpoint.format.ranges import ByteRange
-from lnsim.checkpoint.hub.cache import cached_snapshot
 from lnsim.checkpoint.hub.repo import Repo, pin
 from lnsim.checkpoint.hub.session import Settings
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW, RemoteShard, Window
@@ -28,44 +27,24 @@ from lnsim.checkpoint.source import (
 )
 from lnsim.errors import HeaderError, HubError, LnsimError
 
-__all__ = ["open_hub", "open_pinned", "pin_hub"]
+__all__ = ["open_pinned", "pin_hub"]
 
 _FAIR_SHARE = 1_000_000
 """Bytes that the header of each of many shards may have, however many they are."""
 
 
-def open_hub(
-    repo_id: str,
-    revision: str | None = None,
-    part: str = "",
-    *,
-    settings: Settings | None = None,
-    progress: Progress = no_progress,
-) -> Checkpoint:
-    """Open a repo at a pinned commit; a complete snapshot in the Hub's cache is read in place instead.
-
-    Args:
-        repo_id: ``owner/name``, or the bare name of an old repo.
-        revision: branch, tag or commit; the head of ``main`` by default.
-        part: the folder or file of the repo to open; all of it by default.
-        settings: patience and concurrency.
-        progress: told how many headers were read.
+def pin_hub(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
+    """The commit behind a revision, in one request.
 
     Raises:
         RepoNotFoundError, GatedError, RevisionError, NetworkError, OfflineError: each a sentence on what to do.
-        SourceError: when it has no such part, FormatError when that has no safetensors weights.
+        SourceError: when it has no such part.
     """
-    cached = cached_snapshot(repo_id, revision, part)
-    return cached if cached is not None else open_pinned(pin_hub(repo_id, revision, part, settings=settings), progress)
-
-
-def pin_hub(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
-    """The commit behind a revision, in one request; raises as ``open_hub`` does."""
     return pin(repo_id, revision, part, settings or Settings())
 
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> Checkpoint:
-    """Open a pinned repo: its headers and its config; raises as ``open_hub`` does."""
+    """Open a pinned repo: its headers and its config; raises as ``pin_hub`` does, and FormatError without weights."""
     layout = named_file(repo.file) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
     found = repo.transport.client.open(lambda: _open_shards(repo, layout, progress))
     contents = _settled(repo, layout, found)
