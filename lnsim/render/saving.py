@@ -1,8 +1,8 @@
 """This module saves figures and tables, the same bytes at every run.
 
 Names are number and subject: ``figures/<study>/01_terms.svg``, ``data/tables/<study>/01_terms.csv``.
-A file is written under a temporary name and renamed, so that nobody finds half of one. Beside a report lie copies of its
-CSVs, taken when its notebook has just ended, and the report links these: the folder of reports can be sent as it is.
+A file is written under a temporary name and renamed, so that nobody finds half of one. Beside a report lie copies of
+its CSVs, taken when its notebook has just ended, and the report links these: the folder can be sent as it is.
 """
 
 from __future__ import annotations
