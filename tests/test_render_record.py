@@ -27,6 +27,7 @@ def test_the_file_lists_notebooks_by_number_with_status_seconds_and_error(tmp_pa
     assert list(content["notebooks"]) == ["01", "05"]
     assert content["notebooks"]["05"]["error"] == "ValueError in cell 7: no"
     assert content["notebooks"]["01"]["seconds"] == 3.14
+    assert set(content["notebooks"]["01"]) == {"file", "question", "status", "seconds", "error"}
     assert content["commits"] == {"a": None}
 
 

@@ -95,7 +95,10 @@ class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
 
 def save_run(path: Path, run: StudyRun) -> Path:
     """Write the record as JSON, one key a line."""
-    return write_whole(path, (json_text(msgspec.to_builtins(run, order="sorted"), indent=1) + "\n").encode("utf-8"))
+    content = msgspec.to_builtins(run, order="sorted")
+    for fields in content["notebooks"].values():
+        del fields["number"]  # it is the key
+    return write_whole(path, (json_text(content, indent=1) + "\n").encode("utf-8"))
 
 
 def load_run(path: Path) -> StudyRun | None:
@@ -107,8 +110,10 @@ def load_run(path: Path) -> StudyRun | None:
     if not path.is_file():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=StudyRun)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        content = msgspec.json.decode(path.read_bytes())
+        notebooks = {number: {**fields, "number": number} for number, fields in content["notebooks"].items()}
+        return msgspec.convert({**content, "notebooks": notebooks}, StudyRun)
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise NotebookError(
             f"Reading {path.name} of '{path.parent.name}': it is not the record of a run ({error}). Remove the file "
             "and run again."
