@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from lnsim.cli_progress import bar
+from lnsim.cli_text import bar
 from lnsim.errors import HubError, LnsimError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.inspection import Inspection
+from lnsim.checkpoint.source import Progress
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
 from lnsim.tables import aligned
 from lnsim.text import printable
 
-__all__ = ["extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
+__all__ = ["bar", "extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
+
 
 _LLAMA_SPELLING = {role: name for name, role in LLAMA_NAMES.items()}
 
@@ -145,3 +149,26 @@ def _widths(roles: Mapping[str, Sequence[int]]) -> str:
 def _shown(text: str) -> str:
     """Text from a repo must not steer the terminal."""
     return printable(text, keep="\n")
+
+
+@contextmanager
+def bar(label: str, unit: str = "read") -> Iterator[Progress]:
+    """A bar that is told how many steps are done of how many.
+
+    Args:
+        label: what is under way.
+        unit: what a step is called.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done, planned: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(desc=printable(label[:60]), unit=unit, leave=False, file=sys.stderr) as drawn:
+
+        def progress(done: int, planned: int) -> None:
+            drawn.total = planned
+            drawn.n = done
+            drawn.refresh()
+
+        yield progress

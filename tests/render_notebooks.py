@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lnsim.render.page import PAGE_MIME, THUMBNAIL_MIME
+from lnsim.render.page import PAGE_MIME
 
 PICTURE = '<img src="data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=" alt="A line.">'
 
@@ -42,11 +42,6 @@ def record(**changes: Any) -> dict[str, Any]:
 def answer(**changes: Any) -> dict[str, Any]:
     """The output that carries an answer."""
     return display({PAGE_MIME: record(**changes), "text/html": "<p>the answer in JupyterLab</p>"})
-
-
-def thumbnail() -> dict[str, Any]:
-    """The output that carries the small picture."""
-    return display({THUMBNAIL_MIME: {"html": PICTURE}, "text/html": PICTURE})
 
 
 def write(path: Path, *cells: dict[str, Any]) -> Path:

@@ -241,6 +241,7 @@ def test_a_header_of_many_tensors_parses(count: int) -> None:
     assert len(parse_header(header_bytes(text)).tensors) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metadata",
     [{str(n): "" for n in range(450_000)}, {f"é{n}": "\N{GRINNING FACE}\n" * 1_000 for n in range(3_500)}],

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from command_line import run
 from hub_stand_in import Fault, HubStandIn
-from render_notebooks import PICTURE, answer, code, display, markdown, thumbnail, write
+from render_notebooks import PICTURE, answer, code, display, markdown, write
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
 
 import lnsim
@@ -150,7 +150,6 @@ def report(folder: Path, text: str) -> tuple[str, Any]:
         display({"text/plain": text}),
         {"output_type": "stream", "name": "stdout", "text": text},
         {"output_type": "error", "ename": text, "evalue": text, "traceback": [text]},
-        thumbnail(),
         answer(**page),
     ]
     title = " ".join(text.split())

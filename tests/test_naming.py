@@ -255,6 +255,7 @@ def do(command: object, here: Path) -> None:
         run("extract", *sources, *options, "--out", out)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(commands=COMMANDS)
 def test_no_sequence_of_commands_changes_a_foreign_file_or_loses_a_vector(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from render_notebooks import PICTURE, answer, code, display, markdown, thumbnail, write
+from render_notebooks import PICTURE, answer, code, display, markdown, write
 
 from lnsim.errors import NotebookError
 from lnsim.render.html import Turn, read_report, write_report
@@ -20,7 +20,7 @@ def executed(folder: Path, *more: object, **changes: object) -> Path:
         markdown("## Question\n\nWe ask with $c^2$."),
         code("study = 1\nseed = 2"),
         markdown("## Result"),
-        code("page.figure(...)", display({"text/html": FIGURE, "text/plain": ""}), thumbnail()),
+        code("page.figure(...)", display({"text/html": FIGURE, "text/plain": ""})),
         code("page.answer(...)", answer(**changes)),
         *more,
     ]

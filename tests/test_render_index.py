@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from render_notebooks import PICTURE, answer, code, display, markdown, thumbnail, write
+from render_notebooks import PICTURE, answer, code, display, markdown, write
 
 from lnsim.render.html import Report, read_report
 from lnsim.render.index import Section, write_index
@@ -21,7 +21,7 @@ TABLE = '<div class="scroll"><table><caption><b>Table 8. Pairs.</b></caption></t
 
 def report(folder: Path, number: str, headline_figure: bool = False, **changes: Any) -> Report:
     figure = display({"text/html": FIGURE}, {"lnsim": {"headline": headline_figure}})
-    cells = [markdown(f"# Question {number}?"), code("x", figure, thumbnail(), answer(number=number, **changes))]
+    cells = [markdown(f"# Question {number}?"), code("x", figure, answer(number=number, **changes))]
     return read_report(write(folder / f"{number}_a.ipynb", *cells))
 
 

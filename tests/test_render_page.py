@@ -14,10 +14,10 @@ import pytest
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import project_root
 from lnsim.render import page as module
-from lnsim.render.page import PAGE_MIME, THUMBNAIL_MIME, Page
+from lnsim.render.page import PAGE_MIME, Page
 
 SOURCE = project_root() / "data" / "vectors"
-SETTINGS = {"model": None, "roles": None, "baseline_layer": None, "n_permutations": None, "seed": None}
+SETTINGS: dict[str, Any] = {}
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def opened(home: Path, shown: list[Any]) -> Page:
-    return Page.open("01", "small_models", **SETTINGS)
+    return Page.open("01", "small_models", variables=SETTINGS)
 
 
 def answer(page: Page, **changes: str) -> None:
@@ -55,26 +55,15 @@ def drawn() -> Any:
     return ax
 
 
-def test_parameters_come_from_the_study_unless_given(home: Path) -> None:
-    page = Page.open("01", "small_models", **{**SETTINGS, "seed": 7})
-    assert page.settings.seed == 7
-    assert page.settings.model == "smollm2"
-
-
-def test_a_parameter_without_any_value_is_named(home: Path) -> None:
-    with pytest.raises(StudyError, match=r"parameter 'distances' has no value.*--set distances=value"):
-        Page.open("01", "small_models", distances=None)
-
-
 def test_a_notebook_that_the_study_does_not_run_gives_the_studys_reason(home: Path) -> None:
     with pytest.raises(StudyError, match="'small_models' does not run notebook 08: the stored files hold norms only"):
         Page.open("08", "small_models")
 
 
 def test_missing_vectors_are_an_error_that_names_the_command(home: Path) -> None:
-    page = Page.open("01", "solar_glm", source="stored", **SETTINGS)
+    page = Page.open("01", "solar_glm", source="stored", variables=SETTINGS)
     with pytest.raises(StudyError, match=r"has no vectors.*python run_all.py --study solar_glm --source hub"):
-        page.load([page.settings.model])
+        page.load(["solar"])
 
 
 def test_a_model_without_vectors_is_named_with_its_reason_and_the_others_keep_their_own(
@@ -86,7 +75,7 @@ def test_a_model_without_vectors_is_named_with_its_reason_and_the_others_keep_th
     for key in ("minilm", "e5"):
         name = f"{opened.study.model(key).stored}.safetensors"
         shutil.copy(next(SOURCE.rglob(name)), home / "data" / "vectors" / name)
-    page = Page.open("01", "small_models", **SETTINGS)
+    page = Page.open("01", "small_models", variables=SETTINGS)
     found = page.load_available(["minilm", "sre", "e5"])
     assert list(found) == ["minilm", "e5"]
     assert all((found[key]["post_mlp"].scale == whole[key]["post_mlp"].scale).all() for key in found)
@@ -97,7 +86,7 @@ def test_a_model_without_vectors_is_named_with_its_reason_and_the_others_keep_th
 
 
 def test_a_study_of_which_nothing_is_there_is_an_error(home: Path) -> None:
-    page = Page.open("01", "solar_glm", source="stored", **SETTINGS)
+    page = Page.open("01", "solar_glm", source="stored", variables=SETTINGS)
     with pytest.raises(StudyError, match="has no vectors"):
         page.load_available(["solar", "glm"])
 
@@ -176,14 +165,8 @@ def test_every_piece_made_from_a_replica_says_so(home: Path, opened: Page, shown
     assert "REPLICA, synthetic" in html[2]
 
 
-def test_a_thumbnail_has_its_own_output_and_writes_no_file(home: Path, opened: Page, shown: list[Any]) -> None:
-    opened.thumbnail(drawn(), "A line.")
-    assert 'alt="A line."' in shown[-1][0][THUMBNAIL_MIME]["html"]
-    assert not (home / "figures").exists()
-
-
 def test_provenance_lists_models_seed_versions_and_the_command(home: Path, shown: list[Any]) -> None:
-    page = Page.open("01", "small_models", **{**SETTINGS, "roles": ["pre_mlp"], "seed": 7})
+    page = Page.open("01", "small_models", variables={**SETTINGS, "roles": ["pre_mlp"], "seed": 7})
     page.load(["smollm2"])
     page.provenance(seed=7, n_permutations=9999)
     html = shown[-1][0]["text/html"]
@@ -203,7 +186,7 @@ def test_showing_goes_through_ipythons_display(
 ) -> None:
     seen: list[tuple[Any, Any]] = []
     monkeypatch.setattr("IPython.display.display", lambda data, **options: seen.append((data, options)))
-    call(Page.open("01", "small_models", **SETTINGS))
+    call(Page.open("01", "small_models", variables=SETTINGS))
     assert seen[0][1]["raw"] is True
     assert "text/plain" in seen[0][0]
 

@@ -194,7 +194,7 @@ def test_identical_means_a_cosine_of_one_for_all_stored_models() -> None:
         check_agreement(one, replace(one, roles=shifted))
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 8))])
 def test_identical_means_a_cosine_of_one_for_every_family(tmp_path: Path, part: int) -> None:
     """Each traced model against itself and against its bare file; one without a table is none of this test's."""
     n_compared = 0

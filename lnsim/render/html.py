@@ -19,9 +19,8 @@ from traitlets.config import Config
 
 from lnsim.errors import NotebookError
 from lnsim.render import markup
-from lnsim.render.csv_files import linked_from
 from lnsim.render.prose import clean_html, code_html, prose_html, slug
-from lnsim.render.saving import write_whole
+from lnsim.render.saving import linked_from, write_whole
 from lnsim.text import printable
 
 __all__ = ["TEMPLATES", "Report", "Turn", "asset", "read_report", "write_report"]
@@ -37,7 +36,6 @@ _PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
 _PAGE = "application/vnd.lnsim.page+json"
 OF_TWO = "compare"
 """What stands in place of a number on the page of any two models, which has no index and no neighbours."""
-_THUMBNAIL = "application/vnd.lnsim.thumbnail+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +152,7 @@ def _context(
         "contents": contents, "links": links, "alone": alone,
         "turn": [] if alone else [_turn("Previous", before), _index_turn(), _turn("Next", after)],
         "css": asset("report.css"), "script": asset("theme.js") + asset("tables.js"),
-        "page_mime": _PAGE, "thumbnail_mime": _THUMBNAIL,
+        "page_mime": _PAGE,
     }  # fmt: skip
 
 

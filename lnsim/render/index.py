@@ -15,11 +15,10 @@ from pathlib import Path
 import jinja2
 
 from lnsim.render import markup
-from lnsim.render.csv_files import linked_from
 from lnsim.render.html import REPLICA_BANNER, TEMPLATES, Report, asset
 from lnsim.render.provenance import PAGE
 from lnsim.render.record import StudyRun
-from lnsim.render.saving import write_whole
+from lnsim.render.saving import linked_from, write_whole
 from lnsim.render.words import count
 from lnsim.study.catalog import Study
 from lnsim.text import printable

@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from lnsim.checkpoint.extract import load
@@ -18,9 +17,7 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import working_root
 from lnsim.render import markup, origins
-from lnsim.render.csv_files import CSV_MARK, csv_place
-from lnsim.render.parameters import settings
-from lnsim.render.saving import figure_bytes, save_animation, save_figure, save_table
+from lnsim.render.saving import CSV_MARK, csv_place, save_animation, save_figure, save_table
 from lnsim.render.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
 
@@ -33,16 +30,13 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
     from lnsim.study.catalog import Study
 
-__all__ = ["PAGE_MIME", "THUMBNAIL_MIME", "Page"]
+__all__ = ["PAGE_MIME", "Page"]
 
 PAGE_MIME = "application/vnd.lnsim.page+json"
 """Output that carries the answer, the source and the models of a page."""
 
 _NO_VECTORS = "published numbers alone"
 """Source of a table that was made without any vectors."""
-
-THUMBNAIL_MIME = "application/vnd.lnsim.thumbnail+json"
-"""Output that carries the small picture of a page's entry in the index."""
 
 
 @dataclass(slots=True)
@@ -53,7 +47,6 @@ class Page:
         number: the notebook's number, two digits.
         study: the study, as read from its file.
         source: what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``.
-        settings: the notebook's parameters: those given, else those of the study's file.
         kind: where the vectors really came from, known once they are loaded.
         out: folder of this page's own tables and figures, where they are not the project's.
         command: what makes the page again, where it is not ``run_all.py``.
@@ -62,7 +55,6 @@ class Page:
     number: str
     study: Study
     source: str
-    settings: SimpleNamespace
     kind: str = "stored"
     out: Path | None = None
     command: str = ""
@@ -79,9 +71,9 @@ class Page:
         study: str,
         source: str = "auto",
         variables: Mapping[str, Any] | None = None,
+        *,
         out: str = "",
         command: str = "",
-        **given: Any,
     ) -> Page:
         """Start a page.
 
@@ -94,10 +86,9 @@ class Page:
             out: folder of the page's own tables and figures, seen from the working folder of the project; a page with
                 one needs no parameters in the study's file.
             command: what makes the page again, where it is not ``run_all.py``.
-            given: the notebook's own parameters; None stands for the study file's value.
 
         Raises:
-            StudyError: when the study has no such experiment, or a parameter has no value anywhere.
+            StudyError: when the study does not run this notebook.
         """
         import matplotlib as mpl
 
@@ -106,14 +97,15 @@ class Page:
 
         # What a cell adds to a figure looks like the rest of it; a figure of the reader's own keeps its layout.
         mpl.rcParams.update({name: value for name, value in style.items() if not name.startswith("figure.")})
-        loaded = load_study(study)
+        loaded, given = load_study(study), variables or {}
         if out:
-            return cls(number, loaded, source, SimpleNamespace(**given), out=working_root() / out, command=command)
-        found = settings(loaded, number, given)
+            return cls(number, loaded, source, out=working_root() / out, command=command)
+        if number not in loaded.experiments:
+            reason = loaded.not_run.get(number, "its file has no parameters for it")
+            raise StudyError(f"Study '{loaded.name}' does not run notebook {number}: {reason}.")
         stands = loaded.experiments[number]
-        asked = given if variables is None else {name: variables[name] for name in stands if name in variables}
-        changed = {name: value for name, value in asked.items() if value is not None and value != stands.get(name)}
-        return cls(number, loaded, source, found, _given=changed)
+        changed = {name: given[name] for name in stands if name in given and given[name] != stands[name]}
+        return cls(number, loaded, source, _given=changed)
 
     def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
@@ -310,15 +302,6 @@ class Page:
     def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
         """What the notebook shows and what it does not show, side by side."""
         _show({"text/html": markup.columns(shows, shows_not)})
-
-    def thumbnail(self, drawn: Axes | Figure, alt: str) -> None:
-        """The small picture of the index entry, 2.5 x 1.6 inches: one idea, at most three words in it."""
-        whole = _figure_of(drawn)
-        self._stamp(whole)
-        svg = figure_bytes(whole, "svg", self._description())
-        picture = markup.image(svg, self._marked(alt))
-        _show({THUMBNAIL_MIME: {"html": picture}, "text/html": picture})
-        _close(whole)
 
     def provenance(
         self, seed: int | None = None, n_permutations: int | None = None, models_in: str | None = None

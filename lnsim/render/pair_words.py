@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lnsim.measure.nulls import LEVEL
-from lnsim.render.strip import Strip
+from lnsim.render.table import Strip
 from lnsim.render.words import count, listed, rounded
 
 __all__ = ["PAIR_LABELS", "cosine_against_r", "groups_begin", "pair_rows", "smallest_p"]

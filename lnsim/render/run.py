@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from lnsim.errors import NotebookError, StudyError
-from lnsim.render.csv_files import keep_csvs
 from lnsim.render.execution import execute
 from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
 from lnsim.render.record import Outcome, StudyRun, load_run, save_run
-from lnsim.render.saving import claim_folder
+from lnsim.render.saving import claim_folder, keep_csvs
 from lnsim.study.catalog import Study, list_studies, load_study
 from lnsim.study.vectors import fetch_command, study_vectors
 

@@ -12,17 +12,18 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
 from lnsim.render.markup import inline
-from lnsim.render.strip import GROUP_CLASSES, Strip
 from lnsim.render.words import ROLE_LABELS, group_name, header_text, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LONG", "cell_text", "table"]
+__all__ = ["GROUP_CLASSES", "LONG", "SCALE", "Strip", "cell_text", "table"]
+
 
 LONG = 14
 """A table of more rows scrolls in a box of limited height, and can be filtered."""
@@ -236,3 +237,55 @@ def _sort_key(value: Any, sorts: bool) -> str:
     number = value.item() if hasattr(value, "item") else value
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
     return f' data-v="{number:.10g}"' if sorts and is_number else ""
+
+
+SCALE = (-0.2, 1.0)
+"""Ends of the scale; what lies beyond is drawn at its end."""
+
+GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
+"""Class in the style sheet by the group of a pair."""
+
+_LEFT, _LENGTH = 8, 120
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One strip.
+
+    Args:
+        r: the value, -1 to 1.
+        low: lower end of the range that its null gives.
+        high: upper end.
+        group: what the pair is, a key of GROUP_CLASSES.
+    """
+
+    r: float
+    low: float
+    high: float
+    group: str
+
+    def __post_init__(self) -> None:
+        if not all(map(isfinite, (self.r, self.low, self.high))) or self.low > self.high:
+            raise NotebookError(
+                f"Drawing a strip: expected r and an ascending range, found {self.r}, {self.low} and {self.high}."
+            )
+        if self.group not in GROUP_CLASSES:
+            raise NotebookError(f"Drawing a strip: '{self.group}' is none of {', '.join(GROUP_CLASSES)}.")
+
+    @property
+    def html(self) -> str:
+        """The strip as an inline SVG, whose colours are those of the page."""
+        left, zero, right = _place(self.low), _place(0.0), _place(self.high)
+        ends = f'x1="{_LEFT}" x2="{_LEFT + _LENGTH}"'
+        return (
+            '<svg class="strip" viewBox="0 0 136 16" aria-hidden="true" focusable="false">'
+            f'<line class="axis" {ends} y1="8" y2="8"></line>'
+            f'<rect class="null" x="{left:.1f}" y="2" width="{right - left:.1f}" height="12"></rect>'
+            f'<line class="axis" x1="{zero:.1f}" x2="{zero:.1f}" y1="2" y2="14"></line>'
+            f'<circle class="{GROUP_CLASSES[self.group]}" cx="{_place(self.r):.1f}" cy="8" r="4.2"></circle></svg>'
+        )
+
+
+def _place(value: float) -> float:
+    low, high = SCALE
+    return _LEFT + _LENGTH * (min(max(value, low), high) - low) / (high - low)

@@ -1,29 +1,16 @@
-"""This module shows the verdicts: a table of one row a published number, and their figures."""
+"""This module shows the verdicts: a table of one row a published number, and a bar of them for each document."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lnsim.render.plots.style import (
-    INDEPENDENT,
-    INK,
-    LABEL,
-    NULL,
-    QUIET,
-    RELATED,
-    WIDTH,
-    new_axes,
-    styled,
-    thumbnail_axes,
-)
+from lnsim.plots.style import INDEPENDENT, INK, QUIET, RELATED, WIDTH, styled
 from studies.claims.bounds import CONTRADICTS, Finding
 from studies.claims.evaluate import NOTHING, Beside
 from studies.claims.intervals import Interval
@@ -32,10 +19,7 @@ from studies.claims.rows import Claim
 
 __all__ = [
     "SAYS",
-    "claims_thumbnail",
     "number_text",
-    "printed_against_possible",
-    "rounding_alone",
     "verdict_bars",
     "verdict_table",
 ]
@@ -168,9 +152,6 @@ _STYLES: Mapping[str, tuple[str, str, str]] = {
 }
 """Fill, colour of the number in it and hatching of a verdict."""
 
-_NEAREST = 2e-4
-"""Distance of a cosine from one at which the axis ends."""
-
 _LEAST_WITH_NUMBER = 0.035
 """A part of a bar shorter than this share of the axis carries no number: the table has it."""
 
@@ -203,71 +184,3 @@ def verdict_bars(counts: pd.DataFrame) -> Figure:
     ax.grid(axis="y", visible=False)
     figure.legend(loc="outside upper left", ncols=3, fontsize=10.5, handlelength=1.2, columnspacing=1.2)
     return figure
-
-
-@styled
-def printed_against_possible(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Printed cosines beside all that are possible for any r, and beside the stored ones.
-
-    Args:
-        table: columns ``layer_a``, ``layer_b``, ``printed``, ``least``, ``most``, ``stored``.
-        ax: where to draw.
-    """
-    ax = new_axes(ax, 4.2)
-    places = np.arange(len(table))
-    # Cosines near one are told apart on a scale of their distance from it; the axis is labelled with the cosines.
-    ends = [np.maximum(1 - table[name].to_numpy(dtype=float), _NEAREST) for name in ("most", "least")]
-    ax.bar(places, ends[1] - ends[0], bottom=ends[0], width=0.42, color="#b9c0c6", label="possible, for any r")
-    ax.plot(places, 1 - table.stored, "o", color=RELATED, markersize=6, label="stored by another analysis")
-    ax.plot(places, 1 - table.printed, "D", color=INDEPENDENT, markersize=5.5, label="printed")
-    names = [str(a) if a == b else f"{a}, {b}" for a, b in zip(table.layer_a, table.layer_b, strict=True)]
-    ax.set_xticks(places, labels=names, rotation=55, ha="right", rotation_mode="anchor")
-    ax.set_xlabel("Layer, or layers of the two models")
-    ax.set_ylabel("Cosine")
-    ax.set_yscale("log")
-    ax.set_ylim(2.0, _NEAREST)
-    ticks = [0.0, 0.9, 0.99, 1 - 1e-3]
-    ax.set_yticks([1 - tick for tick in ticks], labels=[f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
-    ax.legend(loc="lower left", bbox_to_anchor=(0.09, 0.0), fontsize=10.5)
-    return ax
-
-
-@styled
-def rounding_alone(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Shares of changed values that were read off a figure, beside what one update and rounding give.
-
-    Args:
-        frame: columns ``layer``, ``read_off``, ``from_mean_change``, ``from_share``, all shares in per cent.
-        ax: where to draw.
-    """
-    ax = new_axes(ax, 3.6)
-    ends: tuple[Any, Any] = (frame.from_mean_change, frame.from_share)
-    ax.fill_between(frame.layer, *ends, color=NULL, label="one update at every depth, rounded: two sizes")
-    for end, line in zip(ends, ("-", "--"), strict=True):
-        ax.plot(frame.layer, end, line, color=LABEL, linewidth=1.3)
-    ax.plot(frame.layer, frame.read_off, "D", color=INDEPENDENT, label="read off the published figure")
-    ax.set_yscale("log")
-    ax.set_ylim(0.03, 150)
-    ax.set_yticks([0.1, 1, 10, 100], labels=["0.1 %", "1 %", "10 %", "100 %"])
-    ax.set_xlabel("Layer")
-    ax.set_ylabel("Values that differ")
-    ax.legend(loc="upper right", fontsize=10.5)
-    return ax
-
-
-@styled
-def claims_thumbnail(counts: pd.Series) -> Axes:
-    """One stacked bar of verdicts; the contradicted ones are named."""
-    ax = thumbnail_axes()
-    left = 0
-    for verdict, value in counts.items():
-        fill, _, hatch = _STYLES[str(verdict)]
-        ax.barh(0, value, left=left, color=fill, hatch=hatch, edgecolor=QUIET, linewidth=0.6)
-        if verdict == "contradicted":
-            ax.text(left, 0.55, f"{value} contradicted", color=INDEPENDENT, fontsize=10.5, va="bottom")
-        left += int(value)
-    ax.set_ylim(-1.0, 1.3)
-    ax.set_yticks([])
-    ax.set_xlabel(f"of {left:,}")
-    return ax
