@@ -12,7 +12,7 @@ import lnsim
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.permutation import channel_orders, matched_null, permutation_test, shared_null_std
-from lnsim.measure.similarity import ranks
+from lnsim.measure.rows import ranks
 from lnsim.paths import find_stored
 
 

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
 from lnsim.measure.permuted_rows import Orders, layer_values
-from lnsim.measure.robust import prepared
+from lnsim.measure.rows import prepared
 
 __all__ = ["STATISTICS", "Orders", "channel_orders", "matched_null", "permutation_test", "shared_null_std"]
 
@@ -70,7 +70,7 @@ def permutation_test(
         alternative: ``greater`` (a common pattern makes r positive) or ``two-sided``.
         statistic: ``mean`` over the rows, or ``max``, which sees a pattern in few rows; with ``two-sided`` it is the
             largest absolute value.
-        correlation: one of ``robust.CORRELATIONS``: ``pearson``, ``spearman``, ``winsorised`` or ``trimmed``.
+        correlation: one of ``rows.CORRELATIONS``: ``pearson``, ``spearman``, ``winsorised`` or ``trimmed``.
 
     Returns:
         The ``statistic``, and its value under each permutation, shape ``(n_permutations,)``. For the mean,

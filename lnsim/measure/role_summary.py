@@ -17,10 +17,9 @@ import numpy.typing as npt
 from lnsim.checkpoint.vectors import RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.layer_matrix import LayerMatrix
-from lnsim.measure.metrics import pairwise
+from lnsim.measure.metrics import pairwise, undefined_rows
 from lnsim.measure.permutation import Orders, matched_null
 from lnsim.measure.stored_bits import same_bits, why_not_bits
-from lnsim.measure.undefined import undefined_rows
 
 __all__ = ["RoleSummary", "summarise_role", "why_apart"]
 
