@@ -95,7 +95,7 @@ def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Pa
 def _start_until_it_holds(
     notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Path, timeout: int, reached: _Reached
 ) -> None:
-    """Run papermill, again where the kernel died before its first cell.
+    """Run papermill, again where the kernel died or fell silent before its first cell.
 
     A kernel's ports are chosen before it binds them, and any other program may take one in between.
     """
@@ -103,7 +103,8 @@ def _start_until_it_holds(
         try:
             return _papermill(notebook, part, parameters, root, timeout, reached)
         except RuntimeError as error:
-            if reached.cell or not tries_left or "before replying" not in str(error):
+            never_came_up = "before replying" in str(error) or "didn't respond" in str(error)
+            if reached.cell or not tries_left or not never_came_up:
                 raise
     return None
 
