@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.naming import Origin, choose_paths, origin_of
 from lnsim.checkpoint.opening import IN_FLIGHT, Found, find_source, open_found, open_stored
-from lnsim.checkpoint.reading import ANSWERS_KEY, ROLES_KEY, Prepared, Question, Reading, read_norms
+from lnsim.checkpoint.reading import Question, Reading, read_norms
 from lnsim.checkpoint.source import Progress, no_progress
-from lnsim.checkpoint.store import json_texts, kept_header, provenance_at, read_provenance
+from lnsim.checkpoint.store import (
+    ANSWERS_KEY,
+    ROLES_KEY,
+    Provenance,
+    StoredTensor,
+    json_texts,
+    kept_header,
+    provenance_at,
+    read_provenance,
+    write_extract,
+)
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError, StoreError
 from lnsim.paths import vectors_dir
 
 __all__ = ["Extracted", "Plan", "extract", "extract_and_keep", "find_to_keep", "load", "place", "read", "read_to_keep"]
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """An extract of the same source and commit that lies where a new one would.
-
-    Args:
-        path: where it lies.
-        names: the tensors that it holds.
-        roles: the role keys that it holds.
-        answers: the questions that it answers.
-    """
-
-    path: Path
-    names: tuple[str, ...]
-    roles: tuple[str, ...]
-    answers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +57,13 @@ class Extracted:
     Args:
         question: what was asked.
         vectors: the answer; ``path`` is set where the file is there already.
-        prepared: the extract; None where the file is there already.
+        prepared: what is written; None where the file is there already.
         path: where it goes; None where nobody said so.
     """
 
     question: Question
     vectors: NormVectors
-    prepared: Prepared | None
+    prepared: tuple[tuple[StoredTensor, ...], Provenance] | None = field(repr=False)
     path: Path | None = None
 
     def keep(self, path: Path | None = None) -> NormVectors:
@@ -81,7 +75,7 @@ class Extracted:
         target = path or self.path
         if self.prepared is None or target is None:
             return self.vectors
-        return replace(self.vectors, path=self.prepared.write(target))
+        return replace(self.vectors, path=write_extract(target, *self.prepared))
 
 
 def extract(
@@ -219,55 +213,61 @@ def read_to_keep(plan: Plan, *, again: bool = False, progress: Progress = no_pro
     """
     found, question = plan.found, plan.question
     kept = _kept(plan)
-    reading = _kept_reading(question, kept) if kept and found.repo_name is not None and not again else None
-    if kept is not None and reading is not None:
-        vectors = replace(reading.vectors(), path=kept.path, seconds=time.perf_counter() - plan.begun)
-        traffic = found.traffic
-        return Extracted(
-            question, replace(vectors, requests=traffic.requests, bytes_received=traffic.bytes_received), None
-        )
-    opened = open_found(found, progress=progress)
-    reading = read_norms(opened, question, keep=kept.names if kept else (), progress=progress)
-    path = reading.extract_path if plan.path is None else None
-    vectors = replace(reading.vectors(), path=path, seconds=time.perf_counter() - plan.begun)
-    return Extracted(question, vectors, None if path else _prepared(reading, plan, kept), plan.path)
+    reading = None if again or found.repo_name is None else _kept_reading(plan, kept)
+    if reading is not None:
+        traffic, path, prepared = found.traffic, plan.path, None
+    else:
+        opened = open_found(found, progress=progress)
+        reading = read_norms(opened, question, keep=kept.tensors if kept else (), progress=progress)
+        traffic, path = opened.traffic, reading.extract_path if plan.path is None else None
+        prepared = None if path else _prepared(reading, plan, kept)
+    vectors = replace(
+        reading.vectors(),
+        path=path,
+        requests=traffic.requests,
+        bytes_received=traffic.bytes_received,
+        seconds=time.perf_counter() - plan.begun,
+    )
+    return Extracted(question, vectors, prepared, plan.path)
 
 
-def _kept(plan: Plan) -> Kept | None:
-    """The extract that lies where this one would: of the same source and commit, so that the two can be one.
+def _kept(plan: Plan) -> Header | None:
+    """The header of the extract that lies where this one would: of the same source and commit, so the two can be one.
 
     It may be damaged behind its header.
     """
-    if plan.origin is None or plan.path is None:
-        return None
-    header = kept_header(plan.path)
+    header = None if plan.origin is None or plan.path is None else kept_header(plan.path)
     provenance = None if header is None else read_provenance(header)
-    if header is None or provenance is None:
+    if plan.origin is None or provenance is None:
         return None
-    if (provenance.identity, provenance.commit) != (plan.origin.identity, plan.origin.commit):
-        return None
+    same = (provenance.identity, provenance.commit) == (plan.origin.identity, plan.origin.commit)
+    return header if same else None
+
+
+def _texts(kept: Header | None, key: str) -> tuple[str, ...]:
+    """A list that the extract has on record; a damaged record answers nothing, and the vectors stay all the same."""
     try:
-        roles, answers = (tuple(json_texts(header.metadata, key)) for key in (ROLES_KEY, ANSWERS_KEY))
+        return () if kept is None else json_texts(kept.metadata, key)
     except StoreError:
-        roles, answers = (), ()  # a damaged record answers nothing; the vectors stay all the same
-    return Kept(plan.path, tuple(header.tensors), roles, answers)
+        return ()
 
 
-def _kept_reading(question: Question, kept: Kept) -> Reading | None:
-    """The answer to a question about a repo at a commit; None where the extract does not hold it, or is damaged."""
-    if not question.answered_by(kept.answers, kept.roles):
+def _kept_reading(plan: Plan, kept: Header | None) -> Reading | None:
+    """The answer to a question about a repo at a commit; None where no extract holds it, or it is damaged."""
+    answered = plan.question.answered_by(_texts(kept, ANSWERS_KEY), _texts(kept, ROLES_KEY))
+    if plan.path is None or not answered:
         return None
     try:
         # The family that was named, if any, stands in the extract's config.
-        return read_norms(open_local(kept.path), replace(question, model_type=None), as_asked=True)
+        return read_norms(open_local(plan.path), replace(plan.question, model_type=None), as_asked=True)
     except LnsimError:
         return None  # it is read anew, and replaced
 
 
-def _prepared(reading: Reading, plan: Plan, kept: Kept | None) -> Prepared:
-    answers = (*(kept.answers if kept else ()), plan.question.record()) if plan.found.repo_name is not None else ()
+def _prepared(reading: Reading, plan: Plan, kept: Header | None) -> tuple[tuple[StoredTensor, ...], Provenance]:
+    answers = () if plan.found.repo_name is None else (*_texts(kept, ANSWERS_KEY), plan.question.record())
     identity = None if plan.origin is None else plan.origin.identity
-    return reading.prepared(identity, answers, kept.roles if kept else ())
+    return reading.prepared(identity, answers, _texts(kept, ROLES_KEY))
 
 
 def load(source: str | Path) -> NormVectors:
