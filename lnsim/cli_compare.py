@@ -15,8 +15,7 @@ from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.cli_text import bar
 from lnsim.errors import LnsimError
-from lnsim.measure.pair_summary import PairSummary, summarise_pair
-from lnsim.measure.role_summary import RoleSummary
+from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
 from lnsim.near_names import with_near_names
 from lnsim.render.pair_view import LLAMA_SPELLING, ROWS, pair_sentence, reading, remarks, shown
 from lnsim.tables import aligned

@@ -27,7 +27,7 @@ from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.store import FORMAT
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name
-from lnsim.render import markup, origins
+from lnsim.render import markup, provenance
 from lnsim.render.html import read_report, write_report
 from lnsim.render.index import Section, write_index
 from lnsim.render.prose import clean_html, prose_html
@@ -377,7 +377,7 @@ def test_an_extract_that_lies_about_its_origin_is_copied_into_the_folder_only(tm
     assert new == {found.path}
     assert found.path is not None
     assert found.path.parent == tmp_path / "out"
-    rows = parsed(markup.provenance(origins.model_rows(text, lnsim.load(found.path))))
+    rows = parsed(markup.provenance(provenance.model_rows(text, lnsim.load(found.path))))
     assert {tag for tag, _ in rows.elements} <= {"dl", "div", "dt", "dd", "code", "i"}
 
 

@@ -64,6 +64,9 @@ DRAWN: dict[str, Callable[[], Axes | Figure]] = {
     "strips, two kinds": lambda: plots.strips(
         layers(), "r", "pair", style="role", markers={"pre_attention": "D", "pre_mlp": "o"}, dodge=True
     ),
+    "strips, one kind": lambda: plots.strips(
+        layers()[layers().role == "pre_mlp"], "r", "pair", style="role", markers={"pre_mlp": "o"}, dodge=True
+    ),
     "heaps": lambda: plots.heaps(heights(), notes={"layer 0": "mean 0.1\nmean/rms 0.2"}),
     "maps": lambda: plots.maps({"pre_mlp": matrix(0.5), "a-long-name × another-long-name": matrix(0.2)}, numbers=True),
     "maps, cosine": lambda: plots.maps({"a": matrix(0.97)}, "cosine"),

@@ -68,7 +68,7 @@ def test_a_page_numbers_an_animation_marks_a_replica_and_frees_its_figure(
     monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
     shown: list[dict[str, str]] = []
     monkeypatch.setattr(page_module, "_show", lambda data, metadata=None: shown.append(data))
-    page = page_module.Page.open("07", "solar_glm", seed=None)
+    page = page_module.Page.open("07", "solar_glm")
     page.kind = kind
     drawn = moving()
     page.animation(drawn, "mean_removal", "They part.", "Slowly.", alt="two vectors")

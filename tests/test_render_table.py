@@ -102,10 +102,8 @@ def test_a_model_name_cannot_bring_in_an_element() -> None:
     assert "<img" not in html
 
 
-def test_labels_replace_names_and_gaps_part_rows() -> None:
-    html = written(pd.DataFrame({"a": [1, 2]}, index=["x", "y"]), labels={"a": "Alpha"}, gap_before=["y"])
-    assert "Alpha" in html
-    assert html.index('<tr class="gap">') > html.index(">x<")
+def test_labels_replace_names() -> None:
+    assert "Alpha" in written(pd.DataFrame({"a": [1, 2]}, index=["x", "y"]), labels={"a": "Alpha"})
 
 
 def test_an_empty_table_is_refused() -> None:
@@ -164,9 +162,13 @@ def test_other_groups_are_plain_text() -> None:
     assert ">group<" in html
 
 
-def test_a_gap_stands_above_a_block_of_rows_of_one_name() -> None:
-    html = written(pd.DataFrame({"a": [1, 2, 3]}, index=["x", "y", "y"]), gap_before=["y"])
+def test_a_line_is_drawn_where_another_group_begins() -> None:
+    frame = pd.DataFrame({"group": ["related", "independent", "independent"], "a": [1, 2, 3]}, index=["x", "y", "y"])
+    html = written(frame, parted=True)
     assert html.count('class="gap"') == 1
+    assert html.index('<tr class="gap" data-kind="independent">') > html.index(">x<")
+    assert 'class="gap"' not in written(frame)
+    assert 'class="gap"' not in written(frame.drop(columns="group"), parted=True)
 
 
 def test_a_strip_is_a_picture_in_its_cell() -> None:

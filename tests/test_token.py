@@ -305,13 +305,13 @@ def files_with(text: str, folder: Path) -> list[Path]:
 
 def report_of(path: Path) -> Path:
     """A small report on an extract, by the same code as the notebooks' reports."""
-    from lnsim.render import markup, origins
+    from lnsim.render import markup, provenance
     from lnsim.render.html import read_report, write_report
 
     vectors = lnsim.load(path)
-    rows = markup.provenance(origins.model_rows("The model", vectors))
-    figure = f'<figure class="fig">{PICTURE}<figcaption>{origins.description([vectors])}</figcaption></figure>'
-    models = {"m": origins.model_record(vectors)}
+    rows = markup.provenance(provenance.model_rows("The model", vectors))
+    figure = f'<figure class="fig">{PICTURE}<figcaption>{provenance.description([vectors])}</figcaption></figure>'
+    models = {"m": provenance.record(vectors)}
     cells = [
         markdown("# Question?"),
         code("x = 1", display({"text/html": figure, "text/plain": ""}), display({"text/html": rows, "text/plain": ""})),

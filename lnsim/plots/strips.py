@@ -69,7 +69,9 @@ def strips(
             linewidth=1.5 if marker == "|" else 0, alpha=0.85, legend=False, ax=ax, orient="h",
         )  # fmt: skip
         for drawn in ax.collections[before:] if dodge and style else ():
-            drawn.set_offsets(np.add(drawn.get_offsets(), (0, 0.36 * (place / (len(kinds) - 1) - 0.5))))
+            drawn.set_offsets(
+                np.add(drawn.get_offsets(), (0, 0.36 * (place + 0.5 - len(kinds) / 2) / max(1, len(kinds) - 1)))
+            )
     if mean:
         for place, name in enumerate(order):
             ax.vlines(frame.loc[frame[y] == name, x].mean(), place - 0.4, place + 0.4, color=INK, linewidth=2.2)

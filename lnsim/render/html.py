@@ -20,15 +20,9 @@ from traitlets.config import Config
 from lnsim.errors import NotebookError
 from lnsim.render import markup
 from lnsim.render.prose import clean_html, code_html, prose_html, slug
-from lnsim.render.saving import linked_from, write_whole
-from lnsim.text import printable
+from lnsim.render.saving import linked_from, write_text
 
-__all__ = ["TEMPLATES", "Report", "Turn", "asset", "read_report", "write_report"]
-
-TEMPLATES = Path(__file__).parent / "templates"
-"""Folder of the templates, the style sheet and the script."""
-
-REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
+__all__ = ["Report", "Turn", "read_report", "write_report"]
 
 _NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
 _PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
@@ -70,12 +64,6 @@ class Turn:
     file: str
 
 
-@cache
-def asset(name: str) -> str:
-    """The text of a file beside the templates, for example ``report.css``."""
-    return (TEMPLATES / name).read_text("utf-8")
-
-
 def read_report(path: Path) -> Report:
     """An executed notebook, with its answer found; NotebookError where it gives none."""
     try:
@@ -115,12 +103,12 @@ def write_report(report: Report, path: Path, before: Turn | None = None, after: 
     body, _ = _exporter().from_notebook_node(report.notebook, resources=resources)
     if report.page["number"] != OF_TWO:
         body = linked_from(body, str(report.page["study"]))
-    return write_whole(path, printable(body, keep="\n\t").encode("utf-8"))
+    return write_text(path, body)
 
 
 @cache
 def _exporter() -> Any:
-    config = Config({"TemplateExporter": {"extra_template_basedirs": [str(TEMPLATES)]}})
+    config = Config({"TemplateExporter": {"extra_template_basedirs": [str(markup.TEMPLATES)]}})
     exporter: Any = TemplateExporter(config=config, template_name="lnsim", file_extension=".html")  # type: ignore[no-untyped-call]
     # The first of these that an output has is shown.
     exporter.register_filter("filter_data_type", _shown_types)
@@ -139,19 +127,17 @@ def _context(
     report: Report, contents: Sequence[tuple[str, str]], before: Turn | None, after: Turn | None
 ) -> dict[str, Any]:
     page = report.page
-    rows = [(label, [page[label.lower()]]) for label in ("Finding", "Compared", "Control", "Trust")]
-    rows += [("Missing", page["absent"])] if page.get("absent") else []
     links = [(f"Previous: {before.number}", before.file)] if before else []
     alone = page["number"] == OF_TWO
     links += [] if alone else [("Index", "../index.html")]
     links += [(f"Next: {after.number}", after.file)] if after else []
     return {
         "title": report.title, "study": page["study"], "number": page["number"], "compared": page["compared"],
-        "badge": markup.badge(page["source"]), "says": markup.says(rows, "Finding"),
-        "banner": REPLICA_BANNER if page["source"] == "replica" else "",
+        "badge": markup.badge(page["source"]), "says": markup.answer(page),
+        "banner": markup.REPLICA_BANNER if page["source"] == "replica" else "",
         "contents": contents, "links": links, "alone": alone,
         "turn": [] if alone else [_turn("Previous", before), _index_turn(), _turn("Next", after)],
-        "css": asset("report.css"), "script": asset("theme.js") + asset("tables.js"),
+        "css": markup.asset("report.css"), "script": markup.asset("theme.js") + markup.asset("tables.js"),
         "page_mime": _PAGE,
     }  # fmt: skip
 

@@ -12,20 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
-
 from lnsim.render import markup
-from lnsim.render.html import REPLICA_BANNER, TEMPLATES, Report, asset
+from lnsim.render.html import Report
 from lnsim.render.provenance import PAGE
 from lnsim.render.record import StudyRun
-from lnsim.render.saving import linked_from, write_whole
+from lnsim.render.saving import linked_from, write_text
 from lnsim.render.words import count
 from lnsim.study.catalog import Study
-from lnsim.text import printable
 
 __all__ = ["Section", "write_index"]
-
-_COMMAND = "python run_all.py"
 
 Statement = str | tuple[str, str, str]
 """A sentence, or what of a text is in sight, what is folded, and the words to unfold it."""
@@ -56,33 +51,29 @@ class Section:
 
 def write_index(sections: Sequence[Section], path: Path) -> Path:
     """Write the index over the studies' sections."""
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=False, trim_blocks=True)
-    environment.filters |= {"badge": markup.badge, "inline": markup.inline, "sentence": _sentence}
     # A replica says nothing about real models, so nothing of it stands above the studies.
     every = [section.reports[number] for section in sections for number in sorted(section.reports)]
     real = [report for report in every if report.page["source"] != "replica"]
-    figure = next((report.headline for report in real if report.headline), "")
     pairs = next((_on_index(report, report.pairs) for report in real if report.pairs), "")
-    verdicts = [(report.page, _verdicts(report)) for report in real if report.verdicts]
-    html = environment.get_template("index.html.j2").render(
-        css=asset("report.css"),
-        script=asset("theme.js") + asset("tables.js"),
+    # Captions are named by their number on the report, and two of them could have the same.
+    verdicts = [
+        (report.page, _on_index(report, report.verdicts).replace("cap-", f"verdicts-{report.page['study']}-"))
+        for report in real
+        if report.verdicts
+    ]
+    page = markup.filled(
+        "index.html.j2",
         links=_links(sections, pairs, verdicts),
         says=markup.says(_first_screen(real), "Found"),
-        figure=_leading_to(figure, "#pairs") if pairs else figure,
+        figure=next((report.headline for report in real if report.headline), ""),
         pairs=pairs,
         verdicts=verdicts,
         sections=sections,
-        banner=REPLICA_BANNER,
+        sentence=_sentence,
         traced={one.run.study for one in sections if (path.parent / one.run.study / PAGE).is_file()},
         provenance=markup.provenance(_foot([section.run for section in sections])),
     )
-    return write_whole(path, (printable(html.strip(), keep="\n\t") + "\n").encode("utf-8"))
-
-
-def _verdicts(report: Report) -> str:
-    """A table of verdicts; captions are named by their number on the report, and here two could have the same."""
-    return _on_index(report, report.verdicts).replace("cap-", f"verdicts-{report.page['study']}-")
+    return write_text(path, f"{page}\n")
 
 
 def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
@@ -146,11 +137,6 @@ def _on_index(report: Report, table: str) -> str:
     return linked_from(table, study, f"{study}/")
 
 
-def _leading_to(figure: str, place: str) -> str:
-    """A figure whose caption ends with a link to the numbers behind it."""
-    return figure.replace("</figcaption>", f' <a href="{place}">All numbers</a></figcaption>')
-
-
 def _sentence(phrase: str) -> str:
     """A reason as a sentence; one that leads to a command ends with its colon."""
     return phrase[:1].upper() + phrase[1:] + ("" if phrase.endswith((".", ":")) else ".")
@@ -163,5 +149,5 @@ def _foot(runs: Sequence[StudyRun]) -> list[tuple[str, str]]:
     return [
         ("Source", sources + ("; no network" if offline else "")),
         ("Versions", ", ".join(f"{name} {number}" for name, number in versions.items()) or "none recorded"),
-        ("Made again by", f"`{_COMMAND}`"),
+        ("Made again by", "`python run_all.py`"),
     ]

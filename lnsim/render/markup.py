@@ -8,12 +8,39 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
 
-__all__ = ["BADGES", "animation", "badge", "columns", "figure", "image", "inline", "provenance", "says", "typographic"]
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = [
+    "BADGES",
+    "REPLICA_BANNER",
+    "TEMPLATES",
+    "animation",
+    "answer",
+    "asset",
+    "badge",
+    "columns",
+    "figure",
+    "filled",
+    "image",
+    "inline",
+    "provenance",
+    "says",
+    "typographic",
+]
+
+TEMPLATES = Path(__file__).parent / "templates"
+"""Folder of the templates, the style sheet and the scripts."""
+
+REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
 
 BADGES = {
     "stored": ("real", "REAL WEIGHTS, stored"),
@@ -25,6 +52,29 @@ BADGES = {
 _CODE = re.compile(r"`([^`]+)`")
 _ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\d)")
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file beside the templates, for example ``report.css``."""
+    return (TEMPLATES / name).read_text("utf-8")
+
+
+def filled(name: str, **values: Any) -> str:
+    """A template with its values; what it does not filter is put in as it is."""
+    return _environment().get_template(name).render(values).strip()
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    environment = jinja2.Environment(loader=loader, autoescape=False, trim_blocks=True)
+    environment.filters |= {"badge": badge, "inline": inline}
+    script = asset("theme.js") + asset("tables.js")
+    environment.globals |= {"css": asset("report.css"), "script": script, "banner": REPLICA_BANNER}
+    return environment
 
 
 def typographic(text: str) -> str:
@@ -51,6 +101,12 @@ def badge(source: str) -> str:
     return f'<span class="badge {kind}">{words}</span>'
 
 
+def answer(page: Mapping[str, Any]) -> str:
+    """The statements at the top of a report, from the record that ``Page.answer`` keeps."""
+    rows = [(label, [page[label.lower()]]) for label in ("Finding", "Compared", "Control", "Trust")]
+    return says([*rows, ("Missing", page["absent"])] if page.get("absent") else rows, "Finding")
+
+
 def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead: str) -> str:
     """The labelled statements at the top of a page.
 
@@ -58,49 +114,45 @@ def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead:
         rows: label and its statements; one of three parts is what is in sight, what is folded, and the words to unfold.
         lead: the label of the one in large type.
     """
-    groups = []
+    groups = ""
     for label, texts in rows:
         kind = ' class="lead"' if label == lead else ""
         statements = "".join(f"<dd>{_statement(text)}</dd>" for text in texts)
-        groups.append(f"<div{kind}><dt>{escape(label)}</dt>{statements}</div>")
-    return f'<dl class="says">\n{"".join(group + chr(10) for group in groups)}</dl>'
+        groups += f"<div{kind}><dt>{escape(label)}</dt>{statements}</div>\n"
+    return f'<dl class="says">\n{groups}</dl>'
 
 
 def _statement(text: str | tuple[str, str, str]) -> str:
     if isinstance(text, str):
         return inline(text)
     seen, folded, words = text
-    return (
-        f'{inline(seen)} <details class="more"><summary>{escape(words)}</summary><p>{inline(folded)}</p></details>'
-        if folded
-        else inline(seen)
-    )
+    more = f' <details class="more"><summary>{escape(words)}</summary><p>{inline(folded)}</p></details>'
+    return inline(seen) + (more if folded else "")
 
 
-def image(svg: bytes, alt: str) -> str:
-    """An SVG picture as one `img` element that needs no other file."""
+def image(data: bytes, alt: str, kind: str = "svg+xml") -> str:
+    """A picture as one `img` element that needs no other file."""
     if not alt.strip():
-        raise NotebookError("Placing a figure: it has no alt text; say what is seen, with the numbers.")
-    data = base64.b64encode(svg).decode("ascii")
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(typographic(alt))}">'
+        raise NotebookError("Placing a picture: it has no alt text; say what is seen, with the numbers.")
+    encoded = base64.b64encode(data).decode("ascii")
+    return f'<img src="data:image/{kind};base64,{encoded}" alt="{escape(typographic(alt))}">'
 
 
 def figure(svg: bytes, alt: str, label: str, claim: str, caption: str) -> str:
     """A figure with its caption; `label` is for example ``Figure 1.``, `claim` the sentence in bold."""
-    heading = " ".join(part for part in (label, claim) if part)
-    words = f"<figcaption><b>{inline(heading)}</b> {inline(caption)}</figcaption>"
-    return f'<figure class="fig">{image(svg, alt)}{words}</figure>'
+    return _captioned(image(svg, alt), label, claim, caption)
 
 
 def animation(gif: bytes, alt: str, label: str, claim: str, caption: str) -> str:
     """An animated picture behind a button, with its caption: it plays only when a reader opens it."""
-    if not alt.strip():
-        raise NotebookError("Placing an animation: it has no alt text; say what is seen, with the numbers.")
-    data = base64.b64encode(gif).decode("ascii")
-    picture = f'<img src="data:image/gif;base64,{data}" alt="{escape(typographic(alt))}">'
-    words = f"<figcaption><b>{inline(f'{label} {claim}')}</b> {inline(caption)}</figcaption>"
+    picture = image(gif, alt, "gif")
     shut = f'<details class="motion"><summary>Play the animation</summary>{picture}</details>'
-    return f'<figure class="fig">{shut}{words}</figure>'
+    return _captioned(shut, label, claim, caption)
+
+
+def _captioned(picture: str, label: str, claim: str, caption: str) -> str:
+    words = f"<figcaption><b>{inline(f'{label} {claim}'.strip())}</b> {inline(caption)}</figcaption>"
+    return f'<figure class="fig">{picture}{words}</figure>'
 
 
 def columns(shows: Sequence[str], shows_not: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ executed notebook by ``lnsim.render.html``, makes the report. Figures and tables
 from __future__ import annotations
 
 import shlex
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import working_root
-from lnsim.render import markup, origins
+from lnsim.render import markup, provenance
 from lnsim.render.saving import CSV_MARK, csv_place, save_animation, save_figure, save_table
 from lnsim.render.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
@@ -59,10 +59,9 @@ class Page:
     out: Path | None = None
     command: str = ""
     _given: dict[str, Any] = field(default_factory=dict)
-    _used: dict[str, NormVectors] = field(default_factory=dict)
-    _labels: dict[str, str] = field(default_factory=dict)
+    _used: dict[str, NormVectors | Checkpoint] = field(default_factory=dict)
+    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     _missing: dict[str, str] = field(default_factory=dict)
-    _weights: dict[str, Checkpoint] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -109,17 +108,7 @@ class Page:
 
     def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
-        keys = list(keys)
-        found = study_vectors(self.study, self.source, keys)
-        if found.missing:
-            key, reason = next(iter(found.missing.items()))
-            raise StudyError(
-                f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no vectors. {reason} "
-                f"To have them: {fetch_command(self.study)}"
-            )
-        self.kind = found.kind
-        self._used.update(found.vectors)
-        return dict(found.vectors)
+        return self._vectors(keys, all_of_them=True)
 
     def load_available(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of those models that have some, by key; the others are named on the page with their reasons.
@@ -127,30 +116,36 @@ class Page:
         Raises:
             StudyError: when none has any.
         """
-        keys = list(keys)
-        found = study_vectors(self.study, self.source, keys)
-        if not found.vectors:
-            return self.load(keys)  # says which is missing, why, and what to do
-        self.kind = found.kind
-        self._used.update(found.vectors)
-        self._missing.update(found.missing)
+        return self._vectors(keys, all_of_them=False)
+
+    def _vectors(self, keys: Iterable[str], all_of_them: bool) -> dict[str, NormVectors]:
+        found = study_vectors(self.study, self.source, list(keys))
+        if found.missing and (all_of_them or not found.vectors):
+            key, reason = next(iter(found.missing.items()))
+            raise StudyError(
+                f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no vectors. {reason} "
+                f"To have them: {fetch_command(self.study)}"
+            )
+        self.opened(found.kind, found.vectors, found.missing)
         return dict(found.vectors)
 
     def take(self, label: str, source: str) -> NormVectors:
         """The vectors of a model that is none of the study's, under the name that readers see."""
-        self._used[label] = load(source)
-        return self._used[label]
+        self._used[label] = vectors = load(source)
+        return vectors
 
-    def opened(self, kind: str, checkpoints: Mapping[str, Checkpoint], missing: Mapping[str, str]) -> None:
-        """Remember checkpoints that were opened for other tensors than norms, for the provenance; and what is missing.
+    def opened(
+        self, kind: str, models: Mapping[str, NormVectors] | Mapping[str, Checkpoint], missing: Mapping[str, str]
+    ) -> None:
+        """Remember for the provenance what was read, and what is missing.
 
         Args:
-            kind: where they come from, ``stored``, ``hub`` or ``replica``.
-            checkpoints: by model key.
+            kind: where it comes from, ``stored``, ``hub`` or ``replica``.
+            models: by model key, vectors, or the checkpoint that was opened for other tensors than norms.
             missing: by model key, why there is none.
         """
         self.kind = kind
-        self._weights.update(checkpoints)
+        self._used.update(models)
         self._missing.update(missing)
 
     @property
@@ -173,20 +168,19 @@ class Page:
             trust: how far to trust it: the control's outcome and the weakest point.
             headline: a shorter finding for the top of the index, where the notebook's answer belongs there.
         """
-        rows = [("Finding", [finding]), ("Compared", [compared]), ("Control", [control]), ("Trust", [trust])]
-        if empty := [label for label, (text,) in rows if not text.strip()]:
-            raise NotebookError(f"Page {self.number}: the answer's '{empty[0]}' is empty; each of the four needs text.")
-        says = {label.lower(): text for label, (text,) in rows}
+        says = {"finding": finding, "compared": compared, "control": control, "trust": trust}
+        if empty := [name for name, text in says.items() if not text.strip()]:
+            raise NotebookError(
+                f"Page {self.number}: the answer's '{empty[0].title()}' is empty; each of the four needs text."
+            )
         absent = [f"{label}: {reason}" for label, reason in self.missing.items()]
-        rows += [("Missing", absent)] if absent else []
         record = {
             "number": self.number, "study": self.study.name, "source": self.kind, "headline": headline, **says,
             "missing": dict(self._missing), "absent": absent,
-            "models": {key: origins.weights_record(opened) for key, opened in self._weights.items()}
-            | {key: origins.model_record(vectors) for key, vectors in self._used.items()},
-            "versions": origins.versions(),
+            "models": {key: provenance.record(opened) for key, opened in self._used.items()},
+            "versions": provenance.versions(),
         }  # fmt: skip
-        _show({PAGE_MIME: record, "text/html": markup.badge(self.kind) + markup.says(rows, "Finding")})
+        _show({PAGE_MIME: record, "text/html": markup.badge(self.kind) + markup.answer(record)})
 
     def say(self, text: str) -> None:
         """Prose in Markdown; put numbers in with an f-string, so that none is typed by hand."""
@@ -214,16 +208,16 @@ class Page:
             headline: True for the one figure that stands at the top of the index.
             of_vectors: False where nothing in it comes from the page's vectors, so that it is no replica's.
         """
-        whole = _figure_of(drawn)
-        alt = alt or f"{claim} {_described(whole)}"
-        label = f"Figure {self._count('figure', name)}."
+        figure = _figure_of(drawn)
+        alt = alt or f"{claim} {_described(figure)}"
         if of_vectors:
-            self._stamp(whole)
-            label, alt = self._marked(label), self._marked(alt)
-        svg = save_figure(whole, self._folder("figures"), f"{self.number}_{name}", self._description())
+            self._stamp(figure)
+        description = provenance.description(self._used.values())
+        svg = save_figure(figure, self._folder("figures"), f"{self.number}_{name}", description)
+        label, alt = self._label("Figure", name, of_vectors), self._marked(alt, of_vectors)
         html = markup.figure(svg, alt, label, claim, caption)
         _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
-        _close(whole)
+        _close(figure)
 
     def animation(self, drawn: Moving, name: str, claim: str, caption: str, alt: str) -> None:
         """Save an animation as GIF, then show it behind a button: nothing moves before a reader asks for it.
@@ -237,8 +231,8 @@ class Page:
         """
         self._stamp(drawn.figure)
         gif = save_animation(drawn, self._folder("figures"), f"{self.number}_{name}")
-        label = self._marked(f"Figure {self._count('figure', name)}.")
-        _show({"text/html": markup.animation(gif, self._marked(alt), label, claim, caption)})
+        html = markup.animation(gif, self._marked(alt), self._label("Figure", name), claim, caption)
+        _show({"text/html": html})
         _close(drawn.figure)
 
     def table(
@@ -250,7 +244,6 @@ class Page:
         formats: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         shown: pd.DataFrame | None = None,
-        gap_before: Sequence[Hashable] = (),
         transpose: bool = False,
         headline: bool = False,
         kinds: str = "group",
@@ -267,37 +260,38 @@ class Page:
             formats: by column, the format of its floats, where the usual one (three decimals, four for p) does not do.
             labels: by column, what readers see in place of its name.
             shown: the part or shape of it that stands on the page, where the whole is too long.
-            gap_before: index values before which a stronger line parts the rows.
             transpose: True to set attributes downwards, for few rows with many columns.
-            headline: True for the one table that stands on the index too, with all its rows in sight.
+            headline: True for the one table that stands on the index too: all its rows are in sight, and a stronger
+                line parts its groups.
             kinds: column by whose values readers may filter the rows.
             of_vectors: False where nothing in it comes from the page's vectors; the CSV then says so.
             verdicts: True for the one table of verdicts: it stands on the index, all rows in sight, and its rows are
                 cards in a narrow window.
         """
-        signed = self._signed(frame) if of_vectors else frame.assign(source=_NO_VECTORS)
+        signed = frame
+        if not of_vectors:
+            signed = frame.assign(source=_NO_VECTORS)
+        elif self.kind == "replica":  # a CSV has no badge
+            signed = frame.assign(source="REPLICA, synthetic")
         path = save_table(signed, self._folder("data/tables"), f"{self.number}_{name}")
-        number = self._count("table", name)
-        label = self._marked(f"Table {number}.") if of_vectors else f"Table {number}."
-        whole = frame if shown is None else shown
+        label = self._label("Table", name, of_vectors)
         html = table_markup(
-            whole,
-            f"cap-{number}",
+            frame if shown is None else shown,
+            f"cap-{self._numbers['Table', name]}",
             label,
             claim,
             caption,
             formats or {},
             labels or {},
-            gap_before,
-            transpose,
-            headline or verdicts,
-            kinds,
-            verdicts,
-            csv_place(self.study.name, path.name) if self.out is None else f"tables/{path.name}",
+            parted=headline,
+            transpose=transpose,
+            whole=headline or verdicts,
+            kinds=kinds,
+            cards=verdicts,
+            csv=csv_place(self.study.name, path.name) if self.out is None else f"tables/{path.name}",
         )
-        marks = {"headline_table": headline, "verdicts": verdicts}
-        marked: dict[str, Any] = {name: True for name, is_so in marks.items() if is_so}
-        _show({"text/html": html}, {"lnsim": {CSV_MARK: path.name, **marked}})
+        marks = {name: True for name, is_so in (("headline_table", headline), ("verdicts", verdicts)) if is_so}
+        _show({"text/html": html}, {"lnsim": {CSV_MARK: path.name, **marks}})
 
     def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
         """What the notebook shows and what it does not show, side by side."""
@@ -315,16 +309,14 @@ class Page:
         """
         rows: list[tuple[str, str]] = []
         if models_in is None:
-            for key, vectors in self._used.items():
-                rows += origins.model_rows(self.study.labels.get(key, key), vectors)
+            for key, opened in self._used.items():
+                rows += provenance.model_rows(self.study.labels.get(key, key), opened)
         else:
             place = f"`data/tables/{self.study.name}/{self.number}_{models_in}.csv`"
             rows.append(("Models", f"{len(self._used)} stored extracts, one a row of {place}"))
-        for key, opened in self._weights.items():
-            rows += origins.weights_rows(self.study.model(key).label, opened)
         if seed is not None:
             rows.append(("Seed", f"{seed}" + (f"; {n_permutations:,} permutations" if n_permutations else "")))
-        rows.append(("Versions", ", ".join(f"{name} {number}" for name, number in origins.versions().items())))
+        rows.append(("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions().items())))
         rows.append(("Made again by", f"`{self._command()}`"))
         _show({"text/html": markup.provenance(rows)})
 
@@ -338,21 +330,13 @@ class Page:
     def _folder(self, kind: str) -> Any:
         return working_root() / kind / self.study.name if self.out is None else self.out / Path(kind).name
 
-    def _count(self, kind: str, name: str) -> int:
-        """Number of a figure or table: the same name keeps its number when a cell is run again."""
-        names = self._labels
-        names.setdefault(f"{kind} {name}", str(1 + sum(key.startswith(f"{kind} ") for key in names)))
-        return int(names[f"{kind} {name}"])
+    def _label(self, kind: str, name: str, of_vectors: bool = True) -> str:
+        """A figure or table with its number; the same name keeps its number when a cell is run again."""
+        number = 1 + sum(other == kind for other, _ in self._numbers)
+        return self._marked(f"{kind} {self._numbers.setdefault((kind, name), number)}.", of_vectors)
 
-    def _description(self) -> str:
-        return origins.description(self._used.values(), self._weights.values())
-
-    def _signed(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The frame, with a column that says so where its numbers come from a replica: a CSV has no badge."""
-        return frame.assign(source="REPLICA, synthetic") if self.kind == "replica" else frame
-
-    def _marked(self, text: str) -> str:
-        return f"REPLICA. {text}" if self.kind == "replica" else text
+    def _marked(self, text: str, of_vectors: bool = True) -> str:
+        return f"REPLICA. {text}" if of_vectors and self.kind == "replica" else text
 
     def _stamp(self, figure: Figure) -> None:
         if self.kind == "replica":

@@ -11,8 +11,10 @@ import io
 import json
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lnsim.errors import NotebookError
 from lnsim.paths import working_root
@@ -25,30 +27,28 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
 
 __all__ = [
-    "COPIES",
     "CSV_MARK",
-    "REPORTS_MARK",
     "claim_folder",
     "csv_place",
     "figure_bytes",
     "keep_csvs",
     "linked_from",
     "save_animation",
+    "save_csv",
     "save_figure",
     "save_table",
+    "write_text",
     "write_whole",
 ]
 
 
-REPORTS_MARK = ".lnsim-reports"
+_MARK = ".lnsim-reports"
 """File that says of a folder that it is one of reports."""
 
 _NAME = re.compile(r"(\d\d|compare)_[a-z0-9_]+")
 _TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
 _DPI = 200
 _GIF_DPI = 90
-_NO_LAYOUT: dict[Any, Any] = {"figure.constrained_layout.use": False}
-"""While a figure is saved: with an engine that is set but idle, matplotlib would draw everything twice."""
 
 
 def write_whole(path: Path, data: bytes) -> Path:
@@ -60,13 +60,18 @@ def write_whole(path: Path, data: bytes) -> Path:
     return path
 
 
+def write_text(path: Path, text: str) -> Path:
+    """Write a page or a CSV, whole, in which no sign steers what shows it."""
+    return write_whole(path, printable(text, keep="\n\t").encode("utf-8"))
+
+
 def claim_folder(folder: Path) -> None:
     """Mark a folder as one of reports, before the first of them is written; what others keep there is not replaced.
 
     Raises:
         NotebookError: when it is no folder, holds other files and no mark, or cannot be written.
     """
-    mark = folder / REPORTS_MARK
+    mark = folder / _MARK
     try:
         held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
         if held and not mark.is_file() and not any(folder.glob("*/run.json")):
@@ -81,17 +86,11 @@ def claim_folder(folder: Path) -> None:
 
 def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
     """A figure as ``svg`` or ``png`` bytes, without date; `description` says what it was made from."""
-    import matplotlib as mpl
-
-    from lnsim.plots.style import style
-
     metadata: dict[str, str | None] = {"Description": printable(description)} if description else {}
     _make_plain(figure)
     metadata |= {"Date": None} if kind == "svg" else {"Software": None}
     buffer = io.BytesIO()
-    # Fonts are chosen when a figure is drawn, that is here.
-    with mpl.rc_context({**style, **_NO_LAYOUT}):
-        _lay_out(figure)
+    with _laid_out(figure):
         figure.savefig(buffer, format=kind, dpi=_DPI, metadata=metadata)
     return buffer.getvalue()
 
@@ -124,15 +123,11 @@ def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: i
         name: notebook number and subject, for example ``07_mean_removal``.
         frames_per_second: speed; equal frames that follow each other are stored once and shown longer.
     """
-    import matplotlib as mpl
     from matplotlib.animation import PillowWriter
-
-    from lnsim.plots.style import style
 
     _check(name)
     writer = PillowWriter(fps=frames_per_second)
-    with tempfile.TemporaryDirectory() as scratch, mpl.rc_context({**style, **_NO_LAYOUT}):
-        _lay_out(moving.figure)
+    with tempfile.TemporaryDirectory() as scratch, _laid_out(moving.figure):
         part = Path(scratch) / f"{name}.gif"
         with writer.saving(moving.figure, str(part), dpi=_GIF_DPI):
             for frame in range(moving.n_frames):
@@ -144,14 +139,18 @@ def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: i
 
 
 def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:
+    """Write a DataFrame as the CSV of a page; arguments as ``save_figure``."""
+    _check(name)
+    return save_csv(frame, folder / f"{name}.csv")
+
+
+def save_csv(frame: pd.DataFrame, path: Path) -> Path:
     """Write a DataFrame as CSV with every digit of its numbers; row numbers without a name are left out."""
     import pandas as pd
 
-    _check(name)
     # The shortest text that reads back as the same float64, and line ends that do not depend on the system.
     numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
-    text = printable(frame.to_csv(lineterminator="\n", index=not numbered), keep="\n\t")
-    return write_whole(folder / f"{name}.csv", text.encode("utf-8"))
+    return write_text(path, frame.to_csv(lineterminator="\n", index=not numbered))
 
 
 def _make_plain(figure: Figure) -> None:
@@ -169,16 +168,23 @@ def _make_plain(figure: Figure) -> None:
                 drawn.set_text(printable(words, keep="\n"))
 
 
-def _lay_out(figure: Figure) -> None:
-    """Give everything its place, once for both formats: laying out costs as much as drawing."""
-    engine = figure.get_layout_engine()
-    if engine is None:
-        return
-    # A map keeps its cells square and shrinks by that; only a second pass finds room for its title.
-    passes = 2 if any(ax.get_aspect() != "auto" for ax in figure.axes) else 1
-    for _ in range(passes):
-        engine.execute(figure)
-    figure.set_layout_engine(None)
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """In our style, since fonts are chosen when a figure is drawn; everything has its place, once for all formats.
+
+    Laying out costs as much as drawing. With an engine that is set but idle, matplotlib would draw everything twice.
+    """
+    import matplotlib as mpl
+
+    from lnsim.plots.style import style
+
+    with mpl.rc_context({**style, "figure.constrained_layout.use": False}):
+        if (engine := figure.get_layout_engine()) is not None:
+            # A map keeps its cells square and shrinks by that; only a second pass finds room for its title.
+            for _ in range(2 if any(ax.get_aspect() != "auto" for ax in figure.axes) else 1):
+                engine.execute(figure)
+            figure.set_layout_engine(None)
+        yield
 
 
 def _check(name: str) -> None:
@@ -192,7 +198,7 @@ def _check(name: str) -> None:
 CSV_MARK = "csv"
 """Key of an output's metadata that names the CSV of the table it shows."""
 
-COPIES = "tables"
+_COPIES = "tables"
 """Folder of the copies, inside that of a study's reports."""
 
 
@@ -213,7 +219,7 @@ def linked_from(html: str, study: str, folder: str = "") -> str:
         study: the study's name.
         folder: the reports' folder, seen from the page and with its slash; empty for a report itself.
     """
-    return html.replace(f'href="{csv_place(study, "")}', f'href="{folder}{COPIES}/')
+    return html.replace(f'href="{csv_place(study, "")}', f'href="{folder}{_COPIES}/')
 
 
 def keep_csvs(executed: Path, study: str) -> list[Path]:
@@ -223,18 +229,15 @@ def keep_csvs(executed: Path, study: str) -> list[Path]:
         executed: the executed notebook; where there is none, only the older copies go.
         study: the study's name.
     """
-    folder = executed.parent / COPIES
+    folder = executed.parent / _COPIES
     for old in folder.glob(f"{executed.stem[:2]}_*.csv"):
         old.unlink()
     source = working_root() / "data" / "tables" / study
-    names = [name for name in _names(executed) if (source / name).is_file()]
+    names = [name for name in _csvs_shown(executed) if (source / name).is_file()]
     return [write_whole(folder / name, (source / name).read_bytes()) for name in names]
 
 
-def _names(executed: Path) -> list[str]:
-    if not executed.is_file():
-        return []
-    cells = json.loads(executed.read_text("utf-8"))["cells"]
-    outputs = [output for cell in cells for output in cell.get("outputs", ())]
-    named = (output.get("metadata", {}).get("lnsim", {}).get(CSV_MARK) for output in outputs)
-    return list(dict.fromkeys(Path(str(name)).name for name in named if name))
+def _csvs_shown(executed: Path) -> list[str]:
+    cells = json.loads(executed.read_text("utf-8"))["cells"] if executed.is_file() else []
+    marks = (output.get("metadata", {}).get("lnsim", {}) for cell in cells for output in cell.get("outputs", ()))
+    return list(dict.fromkeys(Path(str(mark[CSV_MARK])).name for mark in marks if CSV_MARK in mark))

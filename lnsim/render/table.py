@@ -8,15 +8,14 @@ full. A table is complete without script; ``templates/tables.js`` lets its reade
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
-from lnsim.render.markup import inline
+from lnsim.render.markup import filled, inline
 from lnsim.render.words import ROLE_LABELS, group_name, header_text, rounded
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def table(
     caption: str,
     formats: Mapping[str, str],
     labels: Mapping[str, str],
-    gap_before: Sequence[Hashable] = (),
+    parted: bool = False,
     transpose: bool = False,
     whole: bool = False,
     kinds: str = "group",
@@ -88,7 +87,7 @@ def table(
         label: for example ``Table 1.``; `claim` follows it in bold, then `caption`.
         formats: by column name (the last level), the format of its floats, where it is not the usual one.
         labels: by column name, what readers see in its place.
-        gap_before: index values before which a stronger line parts the rows.
+        parted: True for a stronger line wherever another group begins.
         transpose: True to set attributes downwards, for few rows with many columns.
         whole: True to show all rows of a long table at once.
         kinds: column by whose values readers may filter; that of pairs, ``group``, counts only where it holds groups.
@@ -99,29 +98,23 @@ def table(
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
     frame = _named_rows(frame, transpose)
     groups = [] if transpose else _groups(frame, kinds)
-    cells = _cells(
-        frame.drop(columns="group") if groups and {"group", "relation"} <= set(frame.columns) else frame,
-        formats,
-        groups,
-    )
-    cells = cells.rename(columns=dict(labels))
-    shown = cells.T if transpose else cells
-    words = " ".join(
-        part for part in (f"<b>{inline(f'{label} {claim}')}</b>", inline(caption), csv and _csv_link(csv)) if part
-    )
+    shown = _cells(frame, formats, groups).rename(columns=dict(labels))
+    shown = shown.T if transpose else shown
     sorts = len(shown) >= _SORTED_FROM and not transpose
-    body = _body(shown, gap_before, groups, sorts, cards)
-    box = "scroll long" if len(shown) > LONG and not whole else "scroll"
-    kind = "dataframe" + " sorts" * sorts + " cards" * cards
-    return (
-        f'<div class="{box}" role="region" aria-labelledby="{escape(caption_id)}" tabindex="0">'
-        f'<table class="{kind}"><caption id="{escape(caption_id)}">{words}</caption>\n'
-        f"<thead>{_head(shown)}</thead>\n<tbody>\n{body}</tbody></table></div>"
+    link = f'In full: <a href="{escape(csv)}">{escape(csv.rpartition("/")[2])}</a>' if csv else ""
+    names = [name if isinstance(name, tuple) else (name,) for name in shown.columns]
+    tops = [(header_text(top), len(list(part))) for top, part in groupby(name[0] for name in names)]
+    return filled(
+        "table.html.j2",
+        box="scroll long" if len(shown) > LONG and not whole else "scroll",
+        kind="dataframe" + " sorts" * sorts + " cards" * cards,
+        id=caption_id,
+        words=" ".join(filter(None, [f"<b>{inline(f'{label} {claim}')}</b>", inline(caption), link])),
+        tops=tops if len(names[0]) > 1 else [],
+        corner=header_text(shown.index.name or ""),
+        columns=[(header_text(name[-1]), _is_text(shown.iloc[:, at].tolist())) for at, name in enumerate(names)],
+        rows=_rows(shown, groups, sorts, cards, parted),
     )
-
-
-def _csv_link(place: str) -> str:
-    return f'In full: <a href="{escape(place)}">{escape(place.rpartition("/")[2])}</a>'
 
 
 def _named_rows(frame: pd.DataFrame, transpose: bool) -> pd.DataFrame:
@@ -146,26 +139,31 @@ def _groups(frame: pd.DataFrame, kinds: str) -> list[str]:
 def _cells(frame: pd.DataFrame, formats: Mapping[str, str], groups: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
-    columns = {}
+    if groups and {"group", "relation"} <= set(frame.columns):
+        frame = frame.drop(columns="group")
+    columns = []
     for place, name in enumerate(frame.columns):
         last = str(name[-1] if isinstance(name, tuple) else name)
-        spec = formats.get(last, _spec(last))
-        kinds = groups if groups and last in ("group", "relation") else [""] * len(frame)
+        coloured = groups if last in ("group", "relation") else []
         values = frame.iloc[:, place].tolist()
-        values = [group_name(value) for value in values] if groups and last == "group" else values
-        columns[place] = [_cell(value, spec, kind) for value, kind in zip(values, kinds, strict=True)]
-    cells = pd.DataFrame(columns, index=frame.index, dtype=object)
-    cells.columns = frame.columns
-    return cells
+        values = [group_name(value) for value in values] if coloured and last == "group" else values
+        spec = formats.get(last, _spec(last))
+        columns.append([_cell(*one, spec) for one in zip(values, coloured or [""] * len(values), strict=True)])
+    cells = pd.DataFrame(dict(enumerate(columns)), index=frame.index, dtype=object)
+    return cells.set_axis(frame.columns, axis=1)
 
 
-def _cell(value: Any, spec: str, group: str) -> _Cell:
+def _cell(value: Any, group: str, spec: str) -> _Cell:
     if isinstance(value, Strip):
         return _Cell(value.html, "", value.r)
     text = cell_text(value, spec)
+    return _Cell(escape(text), text, _number(value), GROUP_CLASSES.get(group, ""))
+
+
+def _number(value: Any) -> float | None:
     number = value.item() if hasattr(value, "item") else value
-    is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
-    return _Cell(escape(text), text, float(number) if is_number else None, GROUP_CLASSES.get(group, ""))
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    return float(number) if is_number and math.isfinite(number) else None
 
 
 def _spec(name: str) -> str:
@@ -186,57 +184,30 @@ def _text_class(cells: Sequence[_Cell]) -> str:
     return "prose wide" if longest > _LONG_PROSE else "prose" if longest > _PROSE else "text"
 
 
-def _kind(shown: pd.DataFrame, place: int) -> str:
-    return ' class="text"' if _is_text(shown.iloc[:, place].tolist()) else ""
+_Row = tuple[dict[str, str | None], dict[str, str | None], str, list[tuple[dict[str, str | None], str]]]
+"""Attributes of the row and of its name, the name, and the cells: attributes and HTML."""
 
 
-def _corner(shown: pd.DataFrame) -> str:
-    name = shown.index.name
-    return f'<th scope="col">{escape(header_text(name))}</th>' if name else "<td></td>"
-
-
-def _head(shown: pd.DataFrame) -> str:
-    names = [name if isinstance(name, tuple) else (name,) for name in shown.columns]
-    rows = ""
-    if len(names[0]) > 1:
-        groups = ((top, len(list(group))) for top, group in groupby(name[0] for name in names))
-        spans = "".join(f'<th scope="colgroup" colspan="{n}">{escape(header_text(top))}</th>' for top, n in groups)
-        rows = f"<tr><td></td>{spans}</tr>"
-    cells = "".join(
-        f'<th scope="col"{_kind(shown, place)}>{escape(header_text(name[-1]))}</th>' for place, name in enumerate(names)
-    )
-    return f"{rows}<tr>{_corner(shown)}{cells}</tr>"
-
-
-def _body(shown: pd.DataFrame, gap_before: Sequence[Hashable], groups: Sequence[str], sorts: bool, cards: bool) -> str:
+def _rows(shown: pd.DataFrame, groups: Sequence[str], sorts: bool, cards: bool, parted: bool) -> Iterator[_Row]:
     columns = [shown.iloc[:, place].tolist() for place in range(shown.shape[1])]
     texts = [_text_class(cells) if _is_text(cells) else "" for cells in columns]
-    names = [header_text(name[-1] if isinstance(name, tuple) else name) if cards else "" for name in shown.columns]
-    rows, before = "", None
-    for place, (label, cells) in enumerate(zip(shown.index, shown.to_numpy().tolist(), strict=True)):
-        # Rows of one name in a row are one block, and the line stands above the block.
-        kind = ' class="gap"' if label in gap_before and label != before else ""
-        group = f' data-kind="{escape(header_text(group_name(groups[place])))}"' if groups else ""
-        row = "".join(_data(*one, sorts) for one in zip(cells, texts, names, strict=True))
-        rows += (
-            f'<tr{kind}{group}><th scope="row"{_sort_key(label, sorts)}>{escape(header_text(label))}</th>{row}</tr>\n'
-        )
-        before = label
-    return rows
+    heads = [header_text(name[-1] if isinstance(name, tuple) else name) if cards else None for name in shown.columns]
 
+    def sort_key(number: float | None) -> str | None:
+        """The number by which a row is sorted, with more digits than readers see."""
+        return f"{number:.10g}" if sorts and number is not None else None
 
-def _data(cell: _Cell, text: str, label: str, sorts: bool) -> str:
-    names = " ".join(name for name in (text, cell.group) if name)
-    kind = f' class="{names}"' if names else ""
-    kind += f' data-label="{escape(label)}"' if label else ""
-    return f"<td{kind}{_sort_key(cell.number, sorts)}>{cell.html}</td>"
-
-
-def _sort_key(value: Any, sorts: bool) -> str:
-    """The number by which a row is sorted, with more digits than readers see; nothing where a table does not sort."""
-    number = value.item() if hasattr(value, "item") else value
-    is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    return f' data-v="{number:.10g}"' if sorts and is_number else ""
+    for place, (name, *cells) in enumerate(zip(shown.index, *columns, strict=True)):
+        begins = parted and bool(groups) and place > 0 and groups[place] != groups[place - 1]
+        of_row = {
+            "class": "gap" if begins else None,
+            "data-kind": header_text(group_name(groups[place])) if groups else None,
+        }
+        row = []
+        for cell, text, head in zip(cells, texts, heads, strict=True):
+            kind = " ".join(filter(None, [text, cell.group])) or None
+            row.append(({"class": kind, "data-label": head, "data-v": sort_key(cell.number)}, cell.html))
+        yield of_row, {"data-v": sort_key(_number(name))}, header_text(name), row
 
 
 SCALE = (-0.2, 1.0)
@@ -265,7 +236,7 @@ class Strip:
     group: str
 
     def __post_init__(self) -> None:
-        if not all(map(isfinite, (self.r, self.low, self.high))) or self.low > self.high:
+        if not all(map(math.isfinite, (self.r, self.low, self.high))) or self.low > self.high:
             raise NotebookError(
                 f"Drawing a strip: expected r and an ascending range, found {self.r}, {self.low} and {self.high}."
             )

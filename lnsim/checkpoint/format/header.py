@@ -35,6 +35,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -301,11 +302,15 @@ def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | Non
         raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
     memory, metadata = Memory(), dict[str, str]()
     tensors: dict[str, TensorInfo] = {}
+    known: dict[Any, Any] = {}  # hundreds of experts share a few dtypes and shapes, each in memory once
+    last = 0
     for name, dtype, shape, start, end in read_entries(
         memoryview(data)[LENGTH_BYTES:stop], LENGTH_BYTES, memory, metadata
     ):
         try:
-            tensors[name] = TensorInfo(name, dtype, shape, start, end)
+            begin, last = last if start == last else start, end
+            dtype, shape = known.setdefault(dtype, dtype), known.setdefault(shape, shape)
+            tensors[name] = TensorInfo(name, dtype, shape, begin, end)
         except HeaderError as error:
             if refused is None or start > end:
                 raise
