@@ -10,8 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.extract import Extracted
-from lnsim.checkpoint.extract_many import read_pair
+from lnsim.checkpoint.extract import Extracted, read_pair
 from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.cli_text import bar

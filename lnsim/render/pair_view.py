@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lnsim.checkpoint.extract_many import read_many, read_pair
+from lnsim.checkpoint.extract import read_many, read_pair
 from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
 from lnsim.errors import LnsimError
