@@ -42,7 +42,7 @@ def plain_loop(n: int, statistic: str, correlation: str) -> tuple[float, list[fl
 
     from lnsim.measure.nulls import centred_unit
     from lnsim.measure.permutation import channel_orders
-    from lnsim.measure.robust import prepared
+    from lnsim.measure.rows import prepared
 
     a, b = (centred_unit(prepared(rows, correlation)) for rows in stacks())
     orders, found = channel_orders(HIDDEN_SIZE, n, 0), []

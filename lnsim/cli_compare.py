@@ -10,7 +10,7 @@ from pathlib import Path
 from lnsim.checkpoint.extract import Extracted
 from lnsim.cli_text import bar
 from lnsim.errors import LnsimError
-from lnsim.measure.pair_summary import summarise_pair
+from lnsim.measure.compare import summarise_pair
 from lnsim.render.pair_view import Comparison, read_sources
 from lnsim.text import json_text
 

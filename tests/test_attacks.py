@@ -23,7 +23,7 @@ from scripted_server import Answer, ScriptedServer, file_answer, zeros_as_gzip
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.families.evidence import known_model_types
+from lnsim.checkpoint.families.table import FAMILIES
 from lnsim.checkpoint.roles import map_roles
 from lnsim.errors import RoleError
 from lnsim.measure.metrics import METRICS, undefined_reasons
@@ -189,7 +189,7 @@ ABSURD = [
 
 def absurd_configs() -> Iterator[dict[str, Any]]:
     """Twelve for each model type, with a few absurd values or nothing else."""
-    for model_type in known_model_types():
+    for model_type in sorted({name for family in FAMILIES for name in family.model_types}):
         rng = random.Random(model_type)
         for _ in range(12):
             config: dict[str, Any] = {"model_type": model_type, "num_hidden_layers": 3}

@@ -125,7 +125,7 @@ def test_a_role_that_one_of_them_lacks_is_an_error_that_lists_what_it_has(llama:
 def test_nothing_to_compare_is_an_error_in_one_line() -> None:
     code, out, err = run("compare", "whisper-tiny.en", "smollm2-135m-instruct")
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "the hidden sizes are 384 and 576, and no channel of one is a channel of the other" in err
+    assert "their hidden sizes are 384 and 576, and no channel of one is a channel of the other" in err
     err = run("compare", "whisper-tiny.en", "sre-minilm-l6")[2]
     assert "Only roles of the same name are compared; 'whisper-tiny.en' has pre_attention" in err
 

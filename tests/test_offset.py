@@ -17,7 +17,7 @@ import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.vectors import Offset
 from lnsim.errors import ComparisonError, RoleError
-from lnsim.measure.pair_summary import summarise_pair
+from lnsim.measure.compare import summarise_pair
 
 BF16 = ml_dtypes.bfloat16
 GEMMA = LLAMA_CONFIG | {"model_type": "gemma", "architectures": ["GemmaForCausalLM"]}

@@ -17,7 +17,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, wri
 
 import lnsim
 from lnsim.errors import ComparisonError, RoleError, SourceError
-from lnsim.measure.layer_bands import layer_bands
+from lnsim.measure.cells import layer_bands
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.permutation import permutation_test
 from lnsim.render.pair_view import Comparison, compare
@@ -107,7 +107,7 @@ def test_a_wrong_name_suggests_the_near_ones_and_a_second_error_is_a_note() -> N
 def test_roles_that_vectors_lack_and_models_that_do_not_meet_are_errors() -> None:
     with pytest.raises(RoleError, match="has no norms of role 'final'; it has pre_mlp"):
         compare(drawn(0), drawn(1), "final")
-    with pytest.raises(ComparisonError, match="the hidden sizes are 64 and 32"):
+    with pytest.raises(ComparisonError, match="their hidden sizes are 64 and 32"):
         compare(drawn(0), drawn(1, size=32))
 
 

@@ -11,8 +11,9 @@ import pytest
 import lnsim
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
-from lnsim.measure.permutation import channel_orders, matched_null, permutation_test, shared_null_std
-from lnsim.measure.similarity import ranks
+from lnsim.measure.nulls import centred_unit
+from lnsim.measure.permutation import channel_orders, layer_values, matched_null, permutation_test, shared_null_std
+from lnsim.measure.rows import ranks
 from lnsim.paths import find_stored
 
 
@@ -195,3 +196,13 @@ def test_the_permutations_are_those_that_the_seed_gives_one_by_one(hidden_size: 
     generator = np.random.default_rng(6)
     expected = [generator.permutation(hidden_size) for _ in range(n)]
     assert (channel_orders(hidden_size, n, 6) == np.stack(expected, axis=1)).all()
+
+
+@pytest.mark.parametrize(("hidden_size", "n_permutations"), [(7, 1), (256, 4), (257, 5), (600, 9)])
+def test_each_value_is_the_correlation_of_a_layer_with_the_permuted_one(hidden_size: int, n_permutations: int) -> None:
+    a, b = (centred_unit(np.random.default_rng(seed).normal(size=(3, hidden_size))) for seed in (0, 1))
+    orders = channel_orders(hidden_size, n_permutations, 2)
+    found = layer_values(a, b, orders)
+    assert found.shape == (n_permutations, 3)
+    for place in range(n_permutations):
+        assert found[place] == pytest.approx(np.sum(a * b[:, orders[:, place]], axis=1), abs=1e-12)

@@ -22,9 +22,8 @@ from lnsim.checkpoint.extract import Extracted
 from lnsim.checkpoint.extract_many import read_pair
 from lnsim.checkpoint.reading import Question
 from lnsim.errors import ComparisonError, RoleError
-from lnsim.measure.common_roles import check_offsets, common_roles
-from lnsim.measure.pair_summary import summarise_pair
-from lnsim.measure.stored_bits import same_bits, why_not_bits
+from lnsim.measure.comparable import check_offsets, common_roles, same_bits, why_not_bits
+from lnsim.measure.compare import summarise_pair
 from lnsim.paths import stored_models
 
 BF16 = ml_dtypes.bfloat16

@@ -7,112 +7,94 @@ an index, it decides: a tensor counts in the shard that the index names for it a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sized
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from typing import Any
 
 from lnsim.checkpoint.families.names import norm_names
 from lnsim.checkpoint.format.header import Header
-from lnsim.checkpoint.source import file_in
+from lnsim.checkpoint.source import Checkpoint, file_in
 from lnsim.errors import FormatError, HeaderError, LnsimError
 
-__all__ = ["Contents", "adapter_error", "is_adapter", "settle"]
+__all__ = ["settle"]
 
 _WORDS = ("lora", "ia3", "oft", "boft", "hada", "lokr", "vera", "prompt_embeddings")
 _PART = re.compile(rf"(^|[._])({'|'.join(_WORDS)})([._]|$)", re.IGNORECASE)
 _KINDS = {"LORA": "LoRA"}
 
 
-@dataclass(slots=True)
-class Contents:
-    """What of a checkpoint can be read.
-
-    Args:
-        headers: of each shard, with the tensors that count there; no tensor is in two of them.
-        faults: by name of a tensor, the error that it is to ask for it.
-        copies: further copies of these tensors, by shard, in a checkpoint that is split over ranks.
-        notes: sentences on what is left out.
-    """
-
-    headers: dict[str, Header] = field(default_factory=dict)
-    faults: dict[str, LnsimError] = field(default_factory=dict)
-    copies: dict[str, Header] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def refuse(self, faults: Mapping[str, LnsimError], why: str) -> None:
-        """Take tensors that cannot be read, with a note on how many and the first."""
-        self.faults.update(faults)
-        if faults:
-            name, error = next(iter(faults.items()))
-            self.notes.append(
-                f"Not asked for and not readable: {_tensors(faults)} {why}; the first is {name!r:.120} "
-                f"({str(error).partition('; ')[0].rstrip('.'):.300})."
-            )
-
-
 def settle(
-    headers: Mapping[str, Header],
+    opened: Checkpoint,
     *,
-    where: str,
-    weight_map: Mapping[str, str] | None = None,
-    unread: Mapping[str, LnsimError] | None = None,
-    replicated: bool = False,
-) -> Contents:
-    """Decide what counts.
+    weight_map: Mapping[str, str],
+    unread: Mapping[str, LnsimError],
+    replicated: bool,
+    adapter_config: Callable[[], Mapping[str, Any] | None],
+) -> Checkpoint:
+    """Decide what of a checkpoint counts: its headers are narrowed to that, its faults, copies and notes are filled.
 
     Args:
-        headers: as each shard's file has it.
-        where: the checkpoint, for messages.
-        weight_map: tensor name to shard, by the index.
+        opened: with the headers as each shard's file has them.
+        weight_map: tensor name to shard, by the index; empty where there is none.
         unread: shards that the index names and that have no header to be read, with the reasons.
         replicated: the shards are those of ranks, and each may hold a copy of a tensor.
+        adapter_config: reads what an adapter says of itself.
 
     Raises:
-        LnsimError: when nothing can be read, for the first tensor.
+        LnsimError: when nothing can be read, for the first tensor, or it is an adapter.
     """
-    found = Contents()
+    headers = opened.headers
     refused = {
-        name: HeaderError(f"Reading the header of {file_in(where, shard)}: {entry.reason}")
+        name: HeaderError(f"Reading the header of {file_in(opened.where, shard)}: {entry.reason}")
         for shard, header in headers.items()
         for name, entry in header.refused.items()
         if not weight_map or weight_map.get(name) == shard
     }
-    found.refuse(refused, "with a wrong entry in the header, or beyond the end of the file")
+    _refuse(opened, refused, "with a wrong entry in the header, or beyond the end of the file")
     if weight_map:
-        _by_index(found, headers, weight_map, unread or {}, where)
+        _by_index(opened, weight_map, unread)
     else:
-        _by_headers(found, headers, replicated, where)
-    if found.faults and not any(header.tensors for header in found.headers.values()):
-        raise next(iter(found.faults.values()))
-    return found
+        _by_headers(opened, replicated)
+    if opened.faults and not any(header.tensors for header in opened.headers.values()):
+        raise next(iter(opened.faults.values()))
+    if _is_adapter(headers):
+        raise _adapter_error(adapter_config, opened.where)
+    return opened
 
 
-def _by_index(
-    found: Contents,
-    headers: Mapping[str, Header],
-    weight_map: Mapping[str, str],
-    unread: Mapping[str, LnsimError],
-    where: str,
-) -> None:
+def _refuse(opened: Checkpoint, faults: Mapping[str, LnsimError], why: str) -> None:
+    """Take tensors that cannot be read, with a note on how many and the first."""
+    opened.faults |= faults
+    if faults:
+        name, error = next(iter(faults.items()))
+        opened.notes += (
+            f"Not asked for and not readable: {_tensors(faults)} {why}; the first is {name!r:.120} "
+            f"({str(error).partition('; ')[0].rstrip('.'):.300}).",
+        )
+
+
+def _by_index(opened: Checkpoint, weight_map: Mapping[str, str], unread: Mapping[str, LnsimError]) -> None:
+    headers, faults = opened.headers, opened.faults
     lost = {name: unread[shard] for name, shard in weight_map.items() if shard in unread}
-    found.refuse(lost, f"in {len(unread)} of the index's files, which cannot be read")
+    _refuse(opened, lost, f"in {len(unread)} of the index's files, which cannot be read")
     elsewhere = [
         name
         for name, shard in weight_map.items()
-        if shard in headers and name not in headers[shard].tensors and name not in found.faults
+        if shard in headers and name not in headers[shard].tensors and name not in faults
     ]
-    found.refuse(_misplaced(elsewhere, headers, weight_map, where), "not where the index says")
-    extra: dict[str, str] = {}
-    for shard, header in headers.items():
-        away = [name for name in header.tensors if weight_map.get(name) != shard]
-        found.headers[shard] = _without(header, away)
-        extra.update(dict.fromkeys(away, shard))
-    _note_unlisted(found, {name: shard for name, shard in extra.items() if name not in weight_map}, headers)
-    twice = [name for name in extra if name in weight_map and name not in found.faults]
+    _refuse(opened, _misplaced(elsewhere, headers, weight_map, opened.where), "not where the index says")
+    extra = {
+        name: shard for shard, header in headers.items() for name in header.tensors if weight_map.get(name) != shard
+    }
+    opened.headers = {
+        shard: header.narrowed({name for name in header.tensors if weight_map.get(name) == shard})
+        for shard, header in headers.items()
+    }
+    _note_unlisted(opened, {name: shard for name, shard in extra.items() if name not in weight_map}, headers)
+    twice = [name for name in extra if name in weight_map and name not in faults]
     if twice:
-        found.notes.append(
+        opened.notes += (
             f"In more than one file: {_tensors(twice)}; the index decides, so the first, {twice[0]!r:.120}, is that of "
-            f"{weight_map[twice[0]]} and not that of {extra[twice[0]]}."
+            f"{weight_map[twice[0]]} and not that of {extra[twice[0]]}.",
         )
 
 
@@ -132,24 +114,24 @@ def _misplaced(
     }
 
 
-def _note_unlisted(found: Contents, unlisted: Mapping[str, str], headers: Mapping[str, Header]) -> None:
+def _note_unlisted(opened: Checkpoint, unlisted: Mapping[str, str], headers: Mapping[str, Header]) -> None:
     """Say what the index does not list, norms first."""
     if unlisted:
         norms = norm_names({name: headers[shard].tensors[name].shape for name, shard in unlisted.items()}, ())
         first = norms[0].name if norms else next(iter(unlisted))
-        found.notes.append(
+        opened.notes += (
             f"Left out, since the index does not list them: {_tensors(unlisted)}, {len(norms)} by name of a norm; the "
-            f"first is {first!r:.120} in {unlisted[first]}."
+            f"first is {first!r:.120} in {unlisted[first]}.",
         )
 
 
-def _by_headers(found: Contents, headers: Mapping[str, Header], replicated: bool, where: str) -> None:
+def _by_headers(opened: Checkpoint, replicated: bool) -> None:
+    headers = opened.headers
     if len(headers) == 1:  # the usual case, and of up to 100,000 tensors
-        found.headers.update(headers)
         return
     first: dict[str, str] = {}
     clashes: dict[str, LnsimError] = {}
-    copied: dict[str, list[str]] = {}
+    copied: dict[str, set[str]] = {}
     for shard, header in headers.items():
         for name, info in header.tensors.items():
             other = first.setdefault(name, shard)
@@ -157,39 +139,30 @@ def _by_headers(found: Contents, headers: Mapping[str, Header], replicated: bool
                 continue
             known = headers[other].tensors[name]
             if replicated and (known.dtype, known.shape) == (info.dtype, info.shape):
-                copied.setdefault(shard, []).append(name)
+                copied.setdefault(shard, set()).add(name)
             else:
-                clashes[name] = _clash(name, other, shard, where)
-    found.refuse(clashes, "in more than one file, and no index says which counts")
-    for shard, header in headers.items():
-        away = [name for name in header.tensors if name in clashes or first[name] != shard]
-        found.headers[shard] = _without(header, away)
-    for shard, names in copied.items():
-        found.copies[shard] = headers[shard].narrowed(frozenset(names) - clashes.keys())
-    if replicated and len(headers) > 1:
-        found.notes.append(
+                clashes[name] = FormatError(
+                    f"Reading the headers of {opened.where}: tensor {name!r:.160} lies in both {other} and {shard}, so "
+                    f"which one counts is unclear."
+                )
+    _refuse(opened, clashes, "in more than one file, and no index says which counts")
+    opened.headers = {
+        shard: header.narrowed({name for name in header.tensors if first[name] == shard and name not in clashes})
+        for shard, header in headers.items()
+    }
+    opened.copies = {shard: headers[shard].narrowed(names - clashes.keys()) for shard, names in copied.items()}
+    if replicated:
+        opened.notes += (
             f"Split over {len(headers)} ranks: each file may have its own copy of a tensor; the copies of what is "
-            f"asked for are compared byte by byte."
+            f"asked for are compared byte by byte.",
         )
-
-
-def _clash(name: str, one: str, other: str, where: str) -> FormatError:
-    return FormatError(
-        f"Reading the headers of {where}: tensor {name!r:.160} lies in both {one} and {other}, so which one counts is "
-        f"unclear."
-    )
 
 
 def _tensors(names: Sized) -> str:
     return f"{len(names)} tensor{'' if len(names) == 1 else 's'}"
 
 
-def _without(header: Header, names: Iterable[str]) -> Header:
-    away = frozenset(names)
-    return header.narrowed(header.tensors.keys() - away) if away else header
-
-
-def is_adapter(headers: Mapping[str, Header]) -> bool:
+def _is_adapter(headers: Mapping[str, Header]) -> bool:
     """Whether files or tensors have the names of an adapter's, and no tensor that of a norm."""
     shapes = {name: info.shape for header in headers.values() for name, info in header.tensors.items()}
     named = any(shard.startswith("adapter_model") for shard in headers) or _named_as_one(shapes)
@@ -201,9 +174,12 @@ def _named_as_one(names: Collection[str]) -> bool:
     return any(word in every for word in _WORDS) and any(map(_PART.search, names))
 
 
-def adapter_error(config: Mapping[str, Any] | None, where: str) -> FormatError:
+def _adapter_error(read_config: Callable[[], Mapping[str, Any] | None], where: str) -> FormatError:
     """The error for an adapter, which names its base model where its own config does."""
-    config = config or {}
+    try:
+        config = read_config() or {}
+    except LnsimError:  # its own config cannot be read; that it is an adapter is true all the same
+        config = {}
     kind, base = config.get("peft_type"), config.get("base_model_name_or_path")
     told = f" ({_KINDS.get(kind, kind):.40})" if isinstance(kind, str) else " (LoRA or one of its kin)"
     of = f" of {base:.200}" if isinstance(base, str) and base else ""

@@ -13,7 +13,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.contents import adapter_error, is_adapter, settle
+from lnsim.checkpoint.contents import settle
 from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, read_header
 from lnsim.checkpoint.format.layout import (
     ADAPTER_CONFIG_NAME,
@@ -68,20 +68,21 @@ def open_local(
     else:
         _check_file(path, where, what="folder or file")
         folder, layout = path.parent, named_file(path.name)
-    weight_map = _weight_map(folder, layout, where)
+    weight_map = {} if layout.index is None else parse_index(_read_small(folder, layout.index, where), where=where)
     layout = layout.listed(weight_map.values()) if weight_map else layout
     headers, unread = _read_headers(folder, layout, where)
-    contents = settle(headers, where=where, weight_map=weight_map, unread=unread, replicated=layout.replicated)
-    if is_adapter(headers):
-        raise _adapter_error(folder, where)
     traffic = Traffic()
-    found = Checkpoint(source, where, contents.headers, None, _fetch(folder, where, traffic), traffic)
-    found.repo_id, found.commit, found.part, found.folder = repo_id, commit, part, folder
-    found.notes = (*layout.notes, *contents.notes)
-    found.faults, found.copies = contents.faults, contents.copies
-    if len(headers) > 1 or not _take_provenance(found):
-        found.config = _read_config(folder, CONFIG_NAME, where)
-    return found
+    opened = settle(
+        Checkpoint(source, where, headers, None, _fetch(folder, where, traffic), traffic, notes=layout.notes),
+        weight_map=weight_map,
+        unread=unread,
+        replicated=layout.replicated,
+        adapter_config=lambda: _read_config(folder, ADAPTER_CONFIG_NAME, where),
+    )
+    opened.repo_id, opened.commit, opened.part, opened.folder = repo_id, commit, part, folder
+    if len(headers) > 1 or not _take_provenance(opened):
+        opened.config = _read_config(folder, CONFIG_NAME, where)
+    return opened
 
 
 def _fetch(folder: Path, where: str, traffic: Traffic) -> Fetch:
@@ -192,13 +193,6 @@ def path_on_disk(source: str) -> Path | None:
     return path
 
 
-def _adapter_error(folder: Path, where: str) -> FormatError:
-    try:
-        return adapter_error(_read_config(folder, ADAPTER_CONFIG_NAME, where), where)
-    except SourceError:  # its own config cannot be read; that it is an adapter is true all the same
-        return adapter_error(None, where)
-
-
 def _take_provenance(opened: Checkpoint) -> bool:
     """An extract carries its own config and origin; they count more than a file that lies beside it."""
     provenance = read_provenance(next(iter(opened.headers.values())))
@@ -223,10 +217,6 @@ def _listing(folder: Path, where: str) -> list[str]:
                 inner = sorted(os.listdir(folder / name))
                 found += [f"{name}/{file}" for file in inner if file.endswith(".safetensors")]
     return found
-
-
-def _weight_map(folder: Path, layout: Layout, where: str) -> dict[str, str]:
-    return {} if layout.index is None else parse_index(_read_small(folder, layout.index, where), where=where)
 
 
 def _read_headers(folder: Path, layout: Layout, where: str) -> tuple[dict[str, Header], dict[str, LnsimError]]:

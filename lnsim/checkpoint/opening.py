@@ -14,7 +14,7 @@ from lnsim.errors import RepoNotFoundError, SourceError
 from lnsim.paths import find_stored, near_stored, stored_models
 
 if TYPE_CHECKING:
-    from lnsim.checkpoint.hub.repo import Repo
+    from lnsim.checkpoint.hub.checkpoint import Repo
 
 __all__ = [
     "IN_FLIGHT",
@@ -74,7 +74,7 @@ class Found:
 
     def pinned(self) -> Repo:
         """The repo at its commit, asked for once; raises SourceError for what lies on disk."""
-        from lnsim.checkpoint.hub.checkpoint import pin_hub
+        from lnsim.checkpoint.hub.checkpoint import pin
         from lnsim.checkpoint.hub.session import Settings
 
         if self.repo_name is None:
@@ -83,7 +83,7 @@ class Found:
             settings = None if self.in_flight == IN_FLIGHT else Settings(max_in_flight=self.in_flight)
             name = self.repo_name
             try:
-                self._repo = pin_hub(name.repo_id, name.revision, name.part, settings=settings)
+                self._repo = pin(name.repo_id, name.revision, name.part, settings=settings)
             except RepoNotFoundError as error:
                 if not name.part or "@" in self.source or ":" in self.source:
                     raise

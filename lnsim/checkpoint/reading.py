@@ -307,7 +307,7 @@ def _recorded_sources(opened: Checkpoint) -> dict[str, TensorSource]:
 
 
 def _sources(opened: Checkpoint, data: Mapping[str, bytes]) -> dict[str, TensorSource]:
-    shard_of = locate(opened.headers, where=opened.where)
+    shard_of = locate(opened.headers)
     return {name: _source(name, shard_of[name], opened.headers[shard_of[name]], data[name]) for name in data}
 
 

@@ -13,13 +13,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from lnsim.checkpoint.families.choice import choose
-from lnsim.checkpoint.families.evidence import KINDS_KEY, Choice, Evidence, unknown_family
-from lnsim.checkpoint.families.layer_kinds import parts_of_layers
+from lnsim.checkpoint.families.choice import KINDS_KEY, Choice, Evidence, choose, unknown_family
+from lnsim.checkpoint.families.config import parts_of_layers
 from lnsim.checkpoint.families.matching import UNKNOWN_KIND, Match, Tower, match_norms
-from lnsim.checkpoint.families.missing import block_counts, missing_layers
 from lnsim.checkpoint.families.names import NormName, adapter_kind, collapse, norm_names, unwrap
-from lnsim.checkpoint.families.notes import has_blocks, notes_for
+from lnsim.checkpoint.families.notes import block_counts, has_blocks, missing_layers, notes_for
 from lnsim.checkpoint.families.offset import decide_offset, offset_sentence
 from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS
 from lnsim.checkpoint.store import FORMAT

@@ -101,7 +101,7 @@ class Checkpoint:
     commit: str | None = None
     part: str = ""
     notes: tuple[str, ...] = ()
-    faults: Mapping[str, LnsimError] = field(default_factory=dict)
+    faults: dict[str, LnsimError] = field(default_factory=dict)
     copies: Mapping[str, Header] = field(default_factory=dict)
     folder: Path | None = None
 
@@ -175,7 +175,7 @@ class Checkpoint:
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
         """The tensor names wanted of each shard, by file name."""
-        shard_of = locate(self.headers, where=self.where)
+        shard_of = locate(self.headers)
         found: dict[str, list[str]] = {}
         for name in names:
             if name in self.faults:
@@ -191,22 +191,9 @@ def file_in(where: str, file: str) -> str:
     return where if f"/{where}".endswith(f"/{file}") else f"{where}/{file}"
 
 
-def locate(headers: Mapping[str, Header], *, where: str) -> dict[str, str]:
-    """Shard of every tensor, by tensor name.
-
-    Raises:
-        FormatError: when two shards hold a tensor of the same name.
-    """
-    found: dict[str, str] = {}
-    for shard, header in headers.items():
-        for name in header.tensors:
-            if name in found:
-                raise FormatError(
-                    f"Reading the headers of {where}: tensor {name!r:.160} lies in both {found[name]} and {shard}, "
-                    f"so which one counts is unclear."
-                )
-            found[name] = shard
-    return found
+def locate(headers: Mapping[str, Header]) -> dict[str, str]:
+    """Shard of every tensor, by tensor name; ``settle`` saw to it that no tensor is in two."""
+    return {name: shard for shard, header in headers.items() for name in header.tensors}
 
 
 def check_totals(headers: Iterable[Header], *, where: str) -> None:

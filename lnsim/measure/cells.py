@@ -14,13 +14,13 @@ import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
+from lnsim.measure.comparable import matched_layers, obstacle, obstacle_to_test, why_not_bits
 from lnsim.measure.metrics import METRICS, pairwise, row_statistics
-from lnsim.measure.nulls import holm
-from lnsim.measure.permutation import Orders, channel_orders, matched_null
+from lnsim.measure.nulls import centred_unit, holm
+from lnsim.measure.permutation import Orders, channel_orders, layer_values, matched_null
 from lnsim.measure.rows import Matrix
-from lnsim.measure.stored_bits import why_not_bits
 
-__all__ = ["adjusted", "cells", "statistics", "tests"]
+__all__ = ["adjusted", "cells", "layer_bands", "statistics", "tests"]
 
 Models = Mapping[str, NormVectors]
 Pair = tuple[str, str] | Sequence[str]
@@ -106,7 +106,7 @@ def cells(
     frames = []
     for a, b in pairs:
         for names in wanted:
-            if not _obstacle(models, a, b, names):
+            if not obstacle(models, a, b, names):
                 one, other = _only(models[a][names[0]], only), _only(models[b][names[1]], only)
                 if len(one.layers) and len(other.layers):
                     frames.append(_cells((a, b), names, one, other, metrics))
@@ -180,9 +180,9 @@ def tests(
     rows = []
     for a, b in pairs:
         for names in [_two(role) for role in roles]:
-            obstacle = _obstacle(models, a, b, names) or _no_layer(models, a, b, names)
-            found: dict[str, Any] = {"a": a, "b": b, "role": _name(names), "obstacle": obstacle}
-            if not obstacle:
+            why_not = obstacle_to_test(models, a, b, names)
+            found: dict[str, Any] = {"a": a, "b": b, "role": _name(names), "obstacle": why_not}
+            if not why_not:
                 one, other = models[a][names[0]], models[b][names[1]]
                 size = one.hidden_size
                 if size not in orders:
@@ -203,7 +203,7 @@ _TESTED = (
 
 
 def _tested(a: RoleVectors, b: RoleVectors, orders: Orders, alternative: str) -> dict[str, Any]:
-    _, rows_a, rows_b = np.intersect1d(a.layers, b.layers, assume_unique=True, return_indices=True)
+    _, rows_a, rows_b = matched_layers(a, b)
     matched = a.scale[rows_a], b.scale[rows_b]
     null, ranks = (
         matched_null(*matched, orders, correlation=kind, alternative=alternative) for kind in ("pearson", "spearman")
@@ -213,6 +213,51 @@ def _tested(a: RoleVectors, b: RoleVectors, orders: Orders, alternative: str) ->
     return dict(zip(_TESTED, (*values, ranks.statistic, ranks.pvalue), strict=True))
 
 
+def layer_bands(a: NormVectors, b: NormVectors, roles: Iterable[str], n_permutations: int, seed: int) -> pd.DataFrame:
+    """The r of each layer that two models have in common, beside the range that permuted channels give it.
+
+    The range is that of each layer by itself. Some layers of strangers lie outside: of 40 about two, and neighbours
+    that resemble each other do so together. Whether a pair stands out as a whole is what ``tests`` asks.
+
+    Args:
+        a: one model.
+        b: the other, of the same hidden size in these roles.
+        roles: roles that both have.
+        n_permutations: of b's channels; the same ones for all roles of a width.
+        seed: of the permutations.
+
+    Returns:
+        Columns ``role``, ``layer``, ``r`` (Pearson), ``null_low`` and ``null_high`` (the middle 95 % of the
+        permutations). A layer whose r is not defined, for a constant vector, is left out.
+
+    Raises:
+        ComparisonError: when no layer is left, or there is no permutation.
+    """
+    roles = list(roles)
+    orders = {size: channel_orders(size, n_permutations, seed) for size in {a[role].hidden_size for role in roles}}
+    frames = [_role_bands(a[role], b[role], orders) for role in roles]
+    found = [frame.assign(role=role) for role, frame in zip(roles, frames, strict=True) if len(frame)]
+    if not found:
+        raise ComparisonError(
+            f"Setting '{a.source}' and '{b.source}' beside permuted channels: no common layer has a defined r."
+        )
+    return pd.concat(found, ignore_index=True)[["role", "layer", "r", "null_low", "null_high"]]
+
+
+def _role_bands(a: RoleVectors, b: RoleVectors, orders: Mapping[int, Orders]) -> pd.DataFrame:
+    layers, rows_a, rows_b = matched_layers(a, b)
+    r = np.diag(pairwise(a.scale[rows_a], b.scale[rows_b], "pearson"))
+    defined = np.isfinite(r)
+    if not defined.any():
+        return pd.DataFrame()
+    unit_a, unit_b = (
+        centred_unit(one.scale[rows[defined]].astype(np.float64)) for one, rows in ((a, rows_a), (b, rows_b))
+    )
+    values = layer_values(unit_a, unit_b, orders[a.hidden_size])
+    low, high = np.quantile(values, _RANGE, axis=0)
+    return pd.DataFrame({"layer": layers[defined], "r": r[defined], "null_low": low, "null_high": high})
+
+
 def adjusted(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows with ``p_holm`` and ``p_ranks_holm``: adjusted over those without an ``obstacle``, NaN in the others."""
     tested = frame["obstacle"] == ""
@@ -220,31 +265,6 @@ def adjusted(frame: pd.DataFrame) -> pd.DataFrame:
         frame[column] = np.nan
         frame.loc[tested, column] = holm(frame.loc[tested, name].tolist())
     return frame
-
-
-def _obstacle(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:
-    """Why these norms of two models cannot be compared, or an empty text; the widths come first."""
-    both = [(models[key], role) for key, role in zip((a, b), roles, strict=True)]
-    sizes = [(one[role] if role in one.roles else one).hidden_size for one, role in both]
-    if sizes[0] != sizes[1]:
-        return f"their hidden sizes are {sizes[0]} and {sizes[1]}, and no channel of one is a channel of the other"
-    missing = [
-        f"{key} has no norm of the role {role}"
-        for key, role in zip((a, b), roles, strict=True)
-        if role not in models[key].roles
-    ]
-    return missing[0] if missing else ""
-
-
-def _no_layer(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:
-    """Why no layers match, or one has no pattern to test; or an empty text."""
-    one, other = models[a][roles[0]], models[b][roles[1]]
-    if not len(np.intersect1d(one.layers, other.layers)):
-        return "no layer number in common"
-    for key, norms in ((a, one), (b, other)):
-        if constant := norms.layers[np.ptp(norms.scale, axis=1) == 0].tolist():
-            return f"γ of {key} is the same in every channel of layer {constant[0]}, so it has no pattern"
-    return ""
 
 
 def _two(role: Role) -> tuple[str, str]:

@@ -4,11 +4,14 @@ All sums run in float64, whatever dtype comes in. A value that is not defined (a
 ratio to a zero length) is NaN, never a number made up by an epsilon; ``undefined_reasons`` says which rows and why. A
 row with NaN or an infinity is undefined too, and leaves the other rows as they are. Nothing is clipped: near the ends
 of [-1, 1] a cosine is computed from the chord between the unit vectors, which cannot leave the interval.
+
+A metric is one function below: what it is, and which rows leave it undefined, stands over it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -16,42 +19,75 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.rows import Matrix, RowStatistics, check_pair, lengths, row_statistics
-from lnsim.measure.similarity import cosine, pearson, spearman
-from lnsim.measure.undefined import CV_MIN_STANDARD_ERRORS, describe, describe_zero_pairs, undefined_rows
+from lnsim.measure.rows import (
+    MAX_MAGNITUDE,
+    Matrix,
+    RowStatistics,
+    centre,
+    check_pair,
+    lengths,
+    ranks,
+    row_statistics,
+    scale,
+    widen,
+)
 
 __all__ = [
     "ALIKE_IS_HIGH",
     "CV_MIN_STANDARD_ERRORS",
     "METRICS",
+    "Mask",
     "RowStatistics",
     "pairwise",
     "row_statistics",
     "undefined_reasons",
+    "undefined_rows",
 ]
-
-METRICS: Mapping[str, str] = MappingProxyType(
-    {
-        "cosine": "cosine of the angle between a and b",
-        "pearson": "Pearson correlation over the channels, that is the cosine after each vector's mean is removed",
-        "spearman": "Pearson correlation of the ranks, ties sharing their average rank",
-        "l2": "length of a - b",
-        "rel_l2": "length of a - b over the length of a (the first argument)",
-        "rel_l2_b": "length of a - b over the length of b (the second argument)",
-        "rel_l2_symmetric": "twice the length of a - b over the sum of both lengths",
-        "mean_abs_diff": "mean over the channels of |a - b|",
-        "p99_abs_diff": "99th percentile over the channels of |a - b|, linear between order statistics",
-        "max_abs_diff": "largest |a - b| over the channels",
-        "cv_diff": "|cv(a) - cv(b)|, cv = standard deviation (ddof 0) over |mean|; undefined where the mean is near 0",
-        "changed_ratio": "share of channels whose stored bits differ; both must have the same dtype",
-    }
-)
-"""Every metric by name, with what it is."""
 
 ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})
 """Metrics that grow with likeness; all others shrink."""
 
+CV_MIN_STANDARD_ERRORS = 5.0
+"""``cv_diff`` needs means at least this many standard errors (std / sqrt(hidden_size)) away from zero.
+
+A coefficient of variation divides by the mean, so its relative error is about that of the mean: a fifth at this limit.
+Below it the number tells only how close to zero the mean happened to fall.
+"""
+
+Mask = npt.NDArray[np.bool_]
 _Rows = npt.NDArray[Any]
+_Function = Callable[[_Rows, _Rows], Matrix]
+
+
+@dataclass(frozen=True, slots=True)
+class _Undefined:
+    """A reason why a row leaves a metric undefined: in words, what follows from it, and the rows it holds for."""
+
+    reason: str
+    consequence: str
+    holds: Callable[[Matrix], Mask]
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    """A metric: in words, its function of all pairs of rows, and by side what leaves it undefined."""
+
+    about: str
+    function: _Function
+    undefined: Mapping[str, _Undefined]
+
+
+_METRICS: dict[str, _Metric] = {}
+
+
+def _metric(about: str, **undefined: _Undefined) -> Callable[[_Function], _Function]:
+    """Make a function of two matrices a metric of the same name; ``a`` and ``b`` name what leaves it undefined."""
+
+    def add(function: _Function) -> _Function:
+        _METRICS[function.__name__.removeprefix("_")] = _Metric(about, function, undefined)
+        return function
+
+    return add
 
 
 def pairwise(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> Matrix:
@@ -77,7 +113,7 @@ def pairwise(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> Matrix:
         return _changed_ratio(rows_a, rows_b)
     wide_a, masks_a = undefined_rows(rows_a, metric, "a")
     wide_b, masks_b = undefined_rows(rows_b, metric, "b")
-    result = _FUNCTIONS[metric](wide_a, wide_b)
+    result = _METRICS[metric].function(wide_a, wide_b)
     for mask in masks_a.values():
         result[mask, :] = np.nan
     for mask in masks_b.values():
@@ -95,13 +131,13 @@ def undefined_reasons(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> tuple[
         return ()
     wide_a, masks_a = undefined_rows(rows_a, metric, "a")
     wide_b, masks_b = undefined_rows(rows_b, metric, "b")
-    pairs = describe_zero_pairs(wide_a, wide_b) if metric == "rel_l2_symmetric" else []
-    return (*describe(masks_a, "a"), *describe(masks_b, "b"), *pairs)
+    pairs = _described_zero_pairs(wide_a, wide_b) if metric == "rel_l2_symmetric" else []
+    return (*_described(masks_a, "a"), *_described(masks_b, "b"), *pairs)
 
 
 def _checked(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> tuple[_Rows, _Rows]:
-    if metric not in METRICS:
-        raise ComparisonError(f"There is no metric '{metric}'; the known ones are {', '.join(METRICS)}.")
+    if metric not in _METRICS:
+        raise ComparisonError(f"There is no metric '{metric}'; the known ones are {', '.join(_METRICS)}.")
     rows_a, rows_b = check_pair(a, b)
     if metric == "changed_ratio" and rows_a.dtype != rows_b.dtype:
         raise ComparisonError(
@@ -111,25 +147,132 @@ def _checked(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> tuple[_Rows, _R
     return rows_a, rows_b
 
 
+def undefined_rows(rows: _Rows, metric: str, side: str) -> tuple[Matrix, dict[str, Mask]]:
+    """Rows widened to float64, and the masks of those that leave the metric undefined, by reason.
+
+    Args:
+        rows: vectors, shape ``(n_layers, hidden_size)``.
+        metric: name of a metric.
+        side: ``a`` or ``b``, since a ratio may divide by one of them only.
+    """
+    wide, broken = widen(rows)
+    masks = {_BROKEN: broken}
+    if found := _METRICS[metric].undefined.get(side):
+        masks[found.reason] = found.holds(wide) & ~broken
+    return wide, masks
+
+
+def _described(masks: Mapping[str, Mask], side: str) -> list[str]:
+    """One sentence a row, rows counted from 0."""
+    return [
+        f"Row {row} of {side} {reason}: {_CONSEQUENCES[reason]}."
+        for reason, mask in masks.items()
+        for row in np.flatnonzero(mask)
+    ]
+
+
+def _described_zero_pairs(wide_a: Matrix, wide_b: Matrix) -> list[str]:
+    """One sentence for each pair of all-zero rows, whose two lengths add up to zero."""
+    zero_a, zero_b = np.flatnonzero(_is_zero(wide_a)), np.flatnonzero(_is_zero(wide_b))
+    return [
+        f"Row {i} of a and row {j} of b are all zeros: their lengths add up to nothing to divide by."
+        for i in zero_a
+        for j in zero_b
+    ]
+
+
+def _is_zero(wide: Matrix) -> Mask:
+    return np.array(~wide.any(axis=1), dtype=np.bool_)
+
+
+def _is_constant(wide: Matrix) -> Mask:
+    constant: Mask = np.equal(wide.min(axis=1), wide.max(axis=1))
+    return constant
+
+
+def _mean_is_near_zero(wide: Matrix) -> Mask:
+    mean, centred = centre(wide)
+    standard_error = np.sqrt((centred**2).mean(axis=1) / wide.shape[1])
+    near = np.abs(mean) < CV_MIN_STANDARD_ERRORS * standard_error
+    return np.array(near | (mean == 0), dtype=np.bool_)
+
+
+_ZERO = _Undefined("is all zeros", "it has no direction and no length to divide by", _is_zero)
+_CONSTANT = _Undefined("is constant", "it has no spread to correlate", _is_constant)
+_MEAN_NEAR_ZERO = _Undefined(
+    f"has a mean within {CV_MIN_STANDARD_ERRORS:g} standard errors of zero",
+    "its coefficient of variation would tell only how near zero the mean happened to fall",
+    _mean_is_near_zero,
+)
+_BROKEN = f"holds a value that is not finite or beyond {MAX_MAGNITUDE:.0e}"
+_CONSEQUENCES = {one.reason: one.consequence for one in (_ZERO, _CONSTANT, _MEAN_NEAR_ZERO)}
+_CONSEQUENCES[_BROKEN] = "nothing can be measured on it"
+
+_NEAR_ONE = 0.999
+
+
+@_metric("cosine of the angle between a and b", a=_ZERO, b=_ZERO)
+def _cosine(a: Matrix, b: Matrix) -> Matrix:
+    """Cosines, shape ``(n_layers_a, n_layers_b)``, never outside [-1, 1].
+
+    A product of unit vectors has a rounding error of a few units in the last place, which hides how close to 1 a cosine
+    is. So near the ends it is 1 - |u - v|^2 / 2 instead, exactly 1 for equal vectors.
+    """
+    unit_a, unit_b = _unit(a), _unit(b)
+    result: Matrix = unit_a @ unit_b.T
+    for row, cosines in enumerate(result):
+        for sign in (1.0, -1.0):
+            near = np.flatnonzero(sign * cosines > _NEAR_ONE)
+            chord = unit_b[near] - sign * unit_a[row]
+            cosines[near] = sign * (1.0 - np.einsum("ij,ij->i", chord, chord) / 2)
+    return result
+
+
+@_metric(
+    "Pearson correlation over the channels, that is the cosine after each vector's mean is removed",
+    a=_CONSTANT,
+    b=_CONSTANT,
+)
+def _pearson(a: Matrix, b: Matrix) -> Matrix:
+    return _cosine(centre(a)[1], centre(b)[1])
+
+
+@_metric("Pearson correlation of the ranks, ties sharing their average rank", a=_CONSTANT, b=_CONSTANT)
+def _spearman(a: Matrix, b: Matrix) -> Matrix:
+    return _pearson(ranks(a), ranks(b))
+
+
+def _unit(rows: Matrix) -> Matrix:
+    """Rows of length 1; an all-zero row stays as it is."""
+    scaled, _ = scale(rows)
+    length = lengths(scaled)[:, None]
+    unit: Matrix = scaled / np.where(length > 0, length, 1.0)
+    return unit
+
+
 def _differences(a: Matrix, b: Matrix) -> Iterator[Matrix]:
     """|b - row of a| for one row of a after the other: one block of the size of b in memory at a time."""
     for row in a:
         yield np.abs(b - row)
 
 
+@_metric("length of a - b")
 def _l2(a: Matrix, b: Matrix) -> Matrix:
     # From the differences themselves: |a|^2 + |b|^2 - 2ab would lose everything where a and b are close.
     return np.stack([lengths(block) for block in _differences(a, b)])
 
 
+@_metric("length of a - b over the length of a (the first argument)", a=_ZERO)
 def _rel_l2(a: Matrix, b: Matrix) -> Matrix:
     return _over(_l2(a, b), lengths(a)[:, None])
 
 
+@_metric("length of a - b over the length of b (the second argument)", b=_ZERO)
 def _rel_l2_b(a: Matrix, b: Matrix) -> Matrix:
     return _over(_l2(a, b), lengths(b)[None, :])
 
 
+@_metric("twice the length of a - b over the sum of both lengths")
 def _rel_l2_symmetric(a: Matrix, b: Matrix) -> Matrix:
     return _over(2 * _l2(a, b), lengths(a)[:, None] + lengths(b)[None, :])
 
@@ -140,18 +283,26 @@ def _over(numerator: Matrix, denominator: Matrix) -> Matrix:
     return result
 
 
+@_metric("mean over the channels of |a - b|")
 def _mean_abs_diff(a: Matrix, b: Matrix) -> Matrix:
     return np.stack([block.mean(axis=1) for block in _differences(a, b)])
 
 
+@_metric("99th percentile over the channels of |a - b|, linear between order statistics")
 def _p99_abs_diff(a: Matrix, b: Matrix) -> Matrix:
     return np.stack([np.quantile(block, 0.99, axis=1) for block in _differences(a, b)])
 
 
+@_metric("largest |a - b| over the channels")
 def _max_abs_diff(a: Matrix, b: Matrix) -> Matrix:
     return np.stack([block.max(axis=1) for block in _differences(a, b)])
 
 
+@_metric(
+    "|cv(a) - cv(b)|, cv = standard deviation (ddof 0) over |mean|; undefined where the mean is near 0",
+    a=_MEAN_NEAR_ZERO,
+    b=_MEAN_NEAR_ZERO,
+)
 def _cv_diff(a: Matrix, b: Matrix) -> Matrix:
     return np.abs(_cv(a)[:, None] - _cv(b)[None, :])
 
@@ -161,6 +312,7 @@ def _cv(rows: Matrix) -> Matrix:
     return _over(statistics.std, np.abs(statistics.mean))
 
 
+@_metric("share of channels whose stored bits differ; both must have the same dtype")
 def _changed_ratio(a: _Rows, b: _Rows) -> Matrix:
     # As bits: +0 and -0 are different, a NaN equals itself.
     bits_a, bits_b = _bits(a), _bits(b)
@@ -171,18 +323,5 @@ def _bits(rows: _Rows) -> npt.NDArray[np.unsignedinteger[Any]]:
     return np.ascontiguousarray(rows).view(f"u{rows.dtype.itemsize}")
 
 
-_FUNCTIONS: Mapping[str, Callable[[Matrix, Matrix], Matrix]] = MappingProxyType(
-    {
-        "cosine": cosine,
-        "pearson": pearson,
-        "spearman": spearman,
-        "l2": _l2,
-        "rel_l2": _rel_l2,
-        "rel_l2_b": _rel_l2_b,
-        "rel_l2_symmetric": _rel_l2_symmetric,
-        "mean_abs_diff": _mean_abs_diff,
-        "p99_abs_diff": _p99_abs_diff,
-        "max_abs_diff": _max_abs_diff,
-        "cv_diff": _cv_diff,
-    }
-)
+METRICS: Mapping[str, str] = MappingProxyType({name: one.about for name, one in _METRICS.items()})
+"""Every metric by name, with what it is."""

@@ -29,10 +29,20 @@ import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
-from lnsim.measure.permuted_rows import Orders, layer_values
-from lnsim.measure.robust import prepared
+from lnsim.measure.rows import prepared
 
-__all__ = ["STATISTICS", "Orders", "channel_orders", "matched_null", "permutation_test", "shared_null_std"]
+__all__ = [
+    "STATISTICS",
+    "Orders",
+    "channel_orders",
+    "layer_values",
+    "matched_null",
+    "permutation_test",
+    "shared_null_std",
+]
+
+Orders = npt.NDArray[np.unsignedinteger[Any]]
+"""Permutations of the channels, one a column: ``channel_orders`` makes them."""
 
 STATISTICS = ("mean", "max")
 """What is taken over the layers: the mean of their correlations, or the largest."""
@@ -45,6 +55,12 @@ _BLOCK = 64
 
 _FEW = 1_000
 """Up to so many permutations all channels of a block are gathered in one call; of more, one channel at a time."""
+
+_CHANNELS = 256
+"""Channels at a time where every layer has its own correlation."""
+
+_VALUES = 48_000
+"""Values gathered at a time there: 384 kB, less than half of a core's own cache."""
 
 
 def permutation_test(
@@ -70,7 +86,7 @@ def permutation_test(
         alternative: ``greater`` (a common pattern makes r positive) or ``two-sided``.
         statistic: ``mean`` over the rows, or ``max``, which sees a pattern in few rows; with ``two-sided`` it is the
             largest absolute value.
-        correlation: one of ``robust.CORRELATIONS``: ``pearson``, ``spearman``, ``winsorised`` or ``trimmed``.
+        correlation: one of ``rows.CORRELATIONS``: ``pearson``, ``spearman``, ``winsorised`` or ``trimmed``.
 
     Returns:
         The ``statistic``, and its value under each permutation, shape ``(n_permutations,)``. For the mean,
@@ -187,6 +203,44 @@ def _max_test(unit_a: Floats, unit_b: Floats, orders: Orders, alternative: str) 
 _TESTS: Mapping[str, Callable[[Floats, Floats, Orders, str], NullResult]] = MappingProxyType(
     {"mean": _mean_test, "max": _max_test}
 )
+
+
+def layer_values(unit_a: Floats, unit_b: Floats, orders: Orders) -> Floats:
+    """Correlation of each layer of a with the same layer of b, the channels of b permuted.
+
+    The mean over layers needs only one sum a permutation; their maximum, or a range of each, needs every layer by
+    itself. What that costs is memory traffic: one stack is gathered anew for each permutation. A block of channels and
+    a few permutations at a time keep what is gathered in the processor's cache; the sums are left to BLAS.
+
+    Args:
+        unit_a: rows without their means and of length 1, shape ``(n_layers, hidden_size)``.
+        unit_b: the same of the other model, same shape.
+        orders: shape ``(hidden_size, n_permutations)``.
+
+    Returns:
+        Shape ``(n_permutations, n_layers)``; for 9,999 permutations and 46 layers 3.7 MB.
+    """
+    channels_a, channels_b = np.ascontiguousarray(unit_a.T), np.ascontiguousarray(unit_b.T)
+    found = np.empty((orders.shape[1], unit_a.shape[0]))
+    step = max(1, _VALUES // (min(_CHANNELS, len(channels_a)) * len(unit_a)))
+    for start in range(0, len(found), step):
+        block = np.ascontiguousarray(orders[:, start : start + step].T)
+        found[start : start + step] = _layer_block(channels_a, channels_b, block.astype(np.intp))
+    return found
+
+
+def _layer_block(channels_a: Floats, channels_b: Floats, orders: npt.NDArray[np.intp]) -> Floats:
+    """The same for a few permutations, one a row of `orders`; shape ``(n_permutations, n_layers)``."""
+    sums = np.zeros((len(orders), channels_a.shape[1]))
+    gathered = np.empty((len(orders), min(_CHANNELS, len(channels_a)), channels_a.shape[1]))
+    for start in range(0, len(channels_a), _CHANNELS):
+        part = channels_a[start : start + _CHANNELS]
+        here = gathered[:, : len(part)]
+        # Every entry is below the number of channels; with mode="raise" NumPy would gather into a second array first.
+        np.take(channels_b, orders[:, start : start + _CHANNELS], axis=0, out=here, mode="clip")
+        np.multiply(here, part, out=here)
+        sums += np.matmul(np.ones(len(part)), here)
+    return sums
 
 
 def _exact_std(unit_a: Floats, unit_b: Floats) -> float:

@@ -1,8 +1,15 @@
-"""This module prepares vectors for measuring: checked, widened to float64, with the statistics of each row."""
+"""This module prepares vectors for measuring: checked, widened to float64, described, or changed row by row.
+
+A robust correlation is the Pearson r of rows that were changed first: ranked, winsorised or trimmed. Each change looks
+at one row alone, never at the row it is compared with. So whatever holds for Pearson r under permuted channels (its
+null, the exact moments of that null, the fast sums) holds for the changed rows as well.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -12,22 +19,31 @@ import numpy.typing as npt
 from lnsim.errors import ComparisonError
 
 __all__ = [
+    "CORRELATIONS",
     "MAX_MAGNITUDE",
+    "TAIL",
     "Matrix",
     "RowStatistics",
     "centre",
     "check_pair",
     "check_rows",
     "lengths",
+    "prepared",
+    "ranks",
     "row_statistics",
     "scale",
+    "trimmed",
     "widen",
+    "winsorised",
 ]
 
 Matrix = npt.NDArray[np.float64]
 
 MAX_MAGNITUDE = 1e150
 """Squares of larger values leave float64; no norm weight comes near, so a row that does is broken."""
+
+TAIL = 0.05
+"""Share of a row's channels that count as extreme, at either end."""
 
 # NumPy itself calls these void, so they are named one by one
 _NARROW_FLOATS = tuple(
@@ -153,3 +169,61 @@ def centre(rows: Matrix) -> tuple[Matrix, Matrix]:
     shifted = rows - rows[:, :1]
     offset = shifted.mean(axis=1)
     return rows[:, 0] + offset, shifted - offset[:, None]
+
+
+def ranks(rows: Matrix) -> Matrix:
+    """Ranks from 1 within each row; equal values share the average of their ranks."""
+    return np.stack([_ranks_of_row(row) for row in rows])
+
+
+def _ranks_of_row(row: Matrix) -> Matrix:
+    _, inverse, counts = np.unique(row, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks: Matrix = (last - (counts - 1) / 2)[inverse]
+    return ranks
+
+
+def winsorised(rows: Matrix) -> Matrix:
+    """Values beyond the row's 5 % and 95 % quantiles are drawn in to these: they keep their side, not their size."""
+    low, high = np.quantile(rows, (TAIL, 1 - TAIL), axis=1, keepdims=True)
+    return np.asarray(np.clip(rows, low, high))
+
+
+def trimmed(rows: Matrix) -> Matrix:
+    """Values beyond the row's 5 % and 95 % quantiles bear no witness: they count as the mean of those that are kept.
+
+    A product with such a value is 0. That differs from a trimmed r which drops the channel from both rows: which
+    channels are dropped would then depend on how the rows stand to each other, and change with every permutation.
+    """
+    low, high = np.quantile(rows, (TAIL, 1 - TAIL), axis=1, keepdims=True)
+    kept = (rows >= low) & (rows <= high)
+    mean = np.where(kept, rows, 0.0).sum(axis=1, keepdims=True) / kept.sum(axis=1, keepdims=True)
+    return np.where(kept, rows, mean)
+
+
+def _unchanged(rows: Matrix) -> Matrix:
+    return rows
+
+
+CORRELATIONS: Mapping[str, Callable[[Matrix], Matrix]] = MappingProxyType(
+    {"pearson": _unchanged, "spearman": ranks, "winsorised": winsorised, "trimmed": trimmed}
+)
+"""By the name of a correlation, what is done to the rows before Pearson r is taken."""
+
+
+def prepared(rows: npt.ArrayLike, correlation: str) -> Matrix:
+    """Rows whose Pearson r is the correlation asked for.
+
+    Args:
+        rows: shape ``(n_layers, hidden_size)``, any real dtype.
+        correlation: one of CORRELATIONS.
+
+    Raises:
+        ComparisonError: for an unknown correlation.
+
+    >>> prepared([[10.0, 500.0, 20.0]], "spearman").tolist()
+    [[1.0, 3.0, 2.0]]
+    """
+    if correlation not in CORRELATIONS:
+        raise ComparisonError(f"'{correlation}' is no correlation; known are {', '.join(CORRELATIONS)}.")
+    return CORRELATIONS[correlation](np.asarray(rows, dtype=np.float64))

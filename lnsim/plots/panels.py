@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,8 +19,8 @@ __all__ = ["broken", "facets", "key", "name_ends", "new_axes", "panels", "whole_
 
 
 def new_axes(ax: Axes | None, height: float = 3.4) -> Axes:
-    """The Axes given, or a new one of the page's width."""
-    return ax if ax is not None else plt.subplots(figsize=(WIDTH, height))[1]
+    """The Axes given, or a new one of the page's width, of a figure that a notebook does not show by itself."""
+    return ax if ax is not None else Figure(figsize=(WIDTH, height)).subplots()
 
 
 @styled
@@ -29,8 +28,8 @@ def panels(n: int, columns: int = 2, height: float = 2.6, **share: Any) -> tuple
     """A figure of `n` panels, `columns` in a row, each row `height` inches high; unused places stay empty."""
     columns = min(columns, n)
     rows = -(-n // columns)
-    figure, grid = plt.subplots(rows, columns, figsize=(WIDTH, height * rows + 0.5), squeeze=False, **share)
-    every = list(grid.flat)
+    figure = Figure(figsize=(WIDTH, height * rows + 0.5))
+    every = list(figure.subplots(rows, columns, squeeze=False, **share).flat)
     for unused in every[n:]:
         unused.set_axis_off()
     for ax in every[max(0, n - columns) : n]:  # the lowest of each column keeps its numbers

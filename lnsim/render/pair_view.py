@@ -16,8 +16,7 @@ from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
 from lnsim.errors import LnsimError
-from lnsim.measure.pair_summary import PairSummary, summarise_pair
-from lnsim.measure.role_summary import RoleSummary
+from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
 from lnsim.measure.verdict import sentence
 from lnsim.near_names import with_near_names
 from lnsim.render.markup import typographic
@@ -127,14 +126,14 @@ class Comparison:
         return pd.DataFrame(rows, index=pd.Index(roles, name="role"))
 
     def by_layer(self) -> pd.DataFrame:
-        """One row a role and layer: ``r`` beside ``null_low`` and ``null_high``, as ``measure.layer_bands`` says.
+        """One row a role and layer: ``r`` beside ``null_low`` and ``null_high``, as ``measure.cells.layer_bands`` says.
 
         At most 999 of the permutations are taken.
 
         Raises:
             ComparisonError: when no layer has a defined r.
         """
-        from lnsim.measure.layer_bands import layer_bands
+        from lnsim.measure.cells import layer_bands
 
         first = next(iter(self.summary.roles.values()))
         return layer_bands(self.a, self.b, self.summary.roles, min(first.n_permutations, _MOST_FOR_BANDS), first.seed)

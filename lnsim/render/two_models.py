@@ -15,8 +15,7 @@ from lnsim.checkpoint.extract import Extracted, extract_and_keep
 from lnsim.checkpoint.source import Progress
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name, notebooks_dir, project_root
-from lnsim.render.execution import execute
-from lnsim.render.notebooks import notebook_of_two
+from lnsim.render.notebooks import execute, notebook_of_two
 from lnsim.render.pair_view import Comparison
 from lnsim.render.saving import claim_folder, write_whole
 from lnsim.text import json_text, printable

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.undefined import CV_MIN_STANDARD_ERRORS
+from lnsim.measure.metrics import CV_MIN_STANDARD_ERRORS
 
 __all__ = ["ROWS", "Blocks", "HalvesSwapped", "PairSums", "gram", "joint_blocks", "pair_sums", "row_shuffles"]
 

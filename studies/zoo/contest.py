@@ -20,7 +20,7 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.permutation import Orders
-from lnsim.measure.robust import prepared
+from lnsim.measure.rows import prepared
 
 __all__ = ["Level", "by_level", "levels_of", "matched_pvalues", "partner_pvalues"]
 

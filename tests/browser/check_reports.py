@@ -49,6 +49,7 @@ SCRIPT = """() => {
       .map(e => e.textContent.slice(0, 60)),
     below: [...document.querySelectorAll('.first + div dt')].map(e => e.parentElement.getBoundingClientRect().bottom),
     errors: document.querySelectorAll('.stream.error').length,
+    stray: document.querySelectorAll('.stream:not(.error), img[alt="A figure without a description"]').length,
     formulas: [...document.querySelectorAll('main .md')].filter(e => /\\$[^$]+\\$/.test(e.innerText)).length,
   };
 }"""
@@ -166,6 +167,8 @@ def judge(page: Page, path: Path, view: View) -> Iterator[str]:
         yield f"ids used twice: {', '.join(facts['repeated'])}"
     if facts["errors"]:
         yield f"{facts['errors']} cells show an error"
+    if facts["stray"]:
+        yield f"{facts['stray']} cells show a value or a picture of their own, which is no part of the page"
     if facts["formulas"]:
         yield f"{facts['formulas']} texts show a formula as its source"
     if facts["unlinked"]:

@@ -1,28 +1,40 @@
-"""This module chooses the family whose tables read a checkpoint: by its config, or by names where there is none."""
+"""This module chooses the family whose tables read a checkpoint: by its config, or by names where there is none.
+
+Without a config the complete set of norm names must fit a table exactly, and every table that fits must agree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lnsim.checkpoint.families.by_names import choose_by_names, choose_by_type, tower_alone
-from lnsim.checkpoint.families.config import MEDIA_KEYS, TEXT_KEYS, nested_configs, tower_config
-from lnsim.checkpoint.families.evidence import (
-    Choice,
-    Evidence,
-    tower_of,
-    towers_of,
-    unknown_family,
-    without_table,
+from lnsim.checkpoint.families.config import (
+    MEDIA_KEYS,
+    TEXT_KEYS,
+    Parts,
+    block_count,
+    nested_configs,
+    shown_kinds,
+    tower_config,
 )
-from lnsim.checkpoint.families.matching import Tower, count_block_names
-from lnsim.checkpoint.families.table import FAMILIES, Family
+from lnsim.checkpoint.families.matching import Match, Tower, count_block_names, match_norms
+from lnsim.checkpoint.families.names import NormName, collapse
+from lnsim.checkpoint.families.table import FAMILIES, Family, Stack
+from lnsim.errors import RoleError
 
-__all__ = ["choose"]
+__all__ = ["KINDS_KEY", "Choice", "Evidence", "choose", "unknown_family"]
 
 Config = Mapping[str, Any]
 
+KINDS_KEY = "lnsim_layer_kinds"
+"""In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
+MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
+MAX_FORMS = 1_000  # forms of names, all layers of one counted once; no family has a tenth of it
+HOW_TO_ADD = (
+    "Add an entry to lnsim/checkpoint/families/families.toml (table.py beside it says how), or pass the model_type of "
+    "a family with the same blocks."
+)
 # Repos with remote code may name a model type of their own and one of these classes.
 CLASSES = {
     "LlamaForCausalLM": "llama",
@@ -39,6 +51,46 @@ CLASSES = {
     "XLMRobertaModel": "xlm-roberta",
 }
 
+Meanings = Mapping[str, tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The family, its towers with this checkpoint's config, towers that stand beside it, and sentences.
+
+    ``both_offsets`` says that families which store gamma and others which store it minus one have exactly these names.
+    """
+
+    family: Family
+    model_type: str
+    towers: tuple[Tower, ...]
+    beside: tuple[Tower, ...] = ()
+    notes: tuple[str, ...] = ()
+    both_offsets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a checkpoint's tensors show: its norm-like names, and what its layers hold (read only where it is needed).
+
+    ``told`` are kinds of layer that an extract has on record, by tower.
+    """
+
+    norms: Sequence[NormName]
+    parts: Callable[[], Parts]
+    told: Mapping[str, Any]
+    where: str
+
+    def kinds(self, stack: Stack) -> tuple[str, ...]:
+        """The kind of each layer of a stack, empty where its tensors show none."""
+        if not stack.marks:
+            return ()
+        told = self.told.get(stack.tower)
+        if isinstance(told, list) and all(isinstance(kind, str) for kind in told):
+            return tuple(told)
+        blocks = dict.fromkeys(p.path.split(".*")[0] for p in stack.patterns if p.in_block)
+        return shown_kinds(stack.marks, [f"{root}{block}" for root in stack.roots for block in blocks], self.parts())
+
 
 def choose(evidence: Evidence, config: Config | None, model_type: str | None) -> Choice:
     """Choose the family of a checkpoint.
@@ -48,15 +100,15 @@ def choose(evidence: Evidence, config: Config | None, model_type: str | None) ->
     """
     if config is None or (model_type is None and _names_nothing(config)):
         if model_type is None:
-            return choose_by_names(evidence)
-        return _as_saved(choose_by_type(evidence, model_type), {}, evidence)
+            return _by_names(evidence)
+        return _as_saved(_by_type(evidence, model_type), {}, evidence)
     for name, part in _declared(config, model_type):
         family = _variant(name, {**config, **tower_config(part, "text")})
         if family is not None and not family.stacks:
-            raise without_table(family, name, evidence.where)
+            raise _without_table(family, name, evidence.where)
         if family is not None:
             part = part if part.get("model_type") == name else config
-            towers = tuple(towers_of(family, part, evidence))
+            towers = tuple(_towers_of(family, part, evidence))
             choice = Choice(family, name, towers, tuple(_media(config, family, evidence)))
             return _as_saved(choice, part, evidence)
     declared = model_type or config.get("model_type")
@@ -68,7 +120,7 @@ def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
     norms, every = evidence.norms, (*choice.towers, *choice.beside)
     known = count_block_names(norms, every)
     for family in FAMILIES:
-        towers = tuple(towers_of(family, config, evidence)) if choice.model_type in family.native else ()
+        towers = tuple(_towers_of(family, config, evidence)) if choice.model_type in family.native else ()
         towers = tuple(tower for tower in towers if count_block_names(norms, [tower]))
         if (number := count_block_names(norms, towers)) > known:
             known, own = number, {tower.stack.tower for tower in towers}
@@ -77,7 +129,7 @@ def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
             choice = replace(choice, family=family, towers=towers, beside=beside, notes=(note,))
     if known:
         return choice
-    alone = {tower.stack.tower: bare for tower in every if (bare := tower_alone(tower, evidence))}
+    alone = {tower.stack.tower: bare for tower in every if (bare := _alone(tower, evidence))}
     if len(alone) != 1:
         return choice
     note = f"One tower saved alone, without its prefix: its names are those of the {next(iter(alone))} tower."
@@ -123,9 +175,164 @@ def _media(config: Config, family: Family, evidence: Evidence) -> Iterator[Tower
             for stack in stacks:
                 if stack.tower == tower:
                     inner = replace(stack, roots=tuple(root for root in stack.roots if _is_media_root(root)))
-                    yield tower_of(inner, part, evidence)
+                    yield _tower_of(inner, part, evidence)
 
 
 def _is_media_root(root: str) -> bool:
     """Whether a prefix names the tower, so that it cannot mean the text decoder beside it."""
     return any(word in root for word in ("vision", "visual", "audio", "speech", "image"))
+
+
+def _by_names(evidence: Evidence) -> Choice:
+    """The family of a bare file: the complete set of names must fit, and every family that fits must agree.
+
+    Raises:
+        RoleError: no family fits, or those that do disagree.
+    """
+    norms, where = evidence.norms, evidence.where
+    distinct = _distinct(norms)
+    if len(distinct) > MAX_FORMS:
+        raise unknown_family(norms, where, f"there is no config, and {len(distinct)} different names fit no table")
+    fitting = list(_fitting(evidence))
+    if not fitting:
+        raise unknown_family(norms, where, "there is no config, and no table has exactly these names")
+    names = ", ".join(dict.fromkeys(family.name for family, _, _ in fitting))
+    if any(roles != fitting[0][2] for _, _, roles in fitting):
+        raise unknown_family(norms, where, f"there is no config, and the tables with these names disagree: {names}")
+    notes = [f"No config: roles from names alone; families with exactly these names: {names}."]
+    both = len({tower.stack.offset for _, towers, _ in fitting for tower in towers}) > 1
+    family, towers, _ = fitting[0]
+    return Choice(family, "", towers, notes=tuple(notes), both_offsets=both)
+
+
+def _fitting(evidence: Evidence) -> Iterator[tuple[Family, tuple[Tower, ...], Meanings]]:
+    """Every family whose names these are, as a whole or as one of its towers saved without its prefix."""
+    for family in FAMILIES:
+        if not family.by_name:
+            continue
+        towers = tuple(Tower(stack, {}, None, kinds=_mixed(evidence.kinds(stack))) for stack in family.stacks)
+        if roles := _fit(towers, evidence):
+            yield family, towers, roles
+        for tower in towers if len(towers) > 1 else ():
+            bare = _alone(tower, evidence)
+            if bare and (roles := _fit((bare,), evidence)):
+                yield family, (bare,), roles
+
+
+def _mixed(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """The kinds of a stack that is not attention throughout: such a one is no hybrid by its names."""
+    return kinds if set(kinds) - {"", "attention"} else ()
+
+
+def _alone(tower: Tower, evidence: Evidence) -> Tower | None:
+    """The tower without any prefix, where the checkpoint's names are exactly its own; else None."""
+    if tower.stack.tower == "mtp" or "" in tower.stack.roots:
+        return None
+    stack = replace(tower.stack, roots=("",))
+    kinds = tower.kinds or evidence.kinds(stack)
+    return replace(tower, stack=stack, kinds=kinds) if _fit((Tower(stack, {}, None, kinds=kinds),), evidence) else None
+
+
+def _by_type(evidence: Evidence, model_type: str) -> Choice:
+    """The family of a model type without its config: where the config would decide, the block norms must.
+
+    Raises:
+        RoleError: the model type has no table, or its block norms fit several layouts.
+    """
+    norms, where = evidence.norms, evidence.where
+    variants = [family for family in FAMILIES if model_type in family.model_types]
+    if not variants:
+        raise unknown_family(norms, where, f"the model type {model_type[:60]!r} has no table")
+    if len(variants) > 1:
+        layouts = [
+            family for family in variants if _fit(tuple(_towers_of(family, {}, evidence)), evidence, whole=False)
+        ]
+        if len(layouts) != 1:
+            raise unknown_family(
+                norms, where, f"{model_type!r} has several layouts, and there is no config to tell which"
+            )
+        variants = layouts
+    if not variants[0].stacks:
+        raise _without_table(variants[0], model_type, where)
+    return Choice(variants[0], model_type, tuple(_towers_of(variants[0], {}, evidence)))
+
+
+def _distinct(norms: Sequence[NormName]) -> list[NormName]:
+    """One name for all layers: the layer is the first number of a name."""
+    return list({(norm.template, norm.numbers[1:], norm.kind): norm for norm in norms}.values())
+
+
+def _fit(towers: Sequence[Tower], evidence: Evidence, whole: bool = True) -> Meanings | None:
+    """What the towers say of each name, or None unless the checkpoint's blocks are exactly those of one or more.
+
+    With ``whole`` the norms outside the blocks count too.
+    """
+    norms = evidence.norms if any(tower.kinds for tower in towers) else _distinct(evidence.norms)
+    try:
+        matches = match_norms(norms, towers, evidence.where)
+    except RoleError:
+        return None
+    blocks = [match for match in matches if match.norm.numbers]
+    if not blocks or any(match.pattern is None for match in blocks):
+        return None
+    roots = tuple({match.root for match in blocks if match.root})
+    if whole and roots and any(match.pattern is None and match.norm.template.startswith(roots) for match in matches):
+        return None  # one more norm beside the blocks: another family
+    present = [tower for tower in towers if any(match.tower is tower and match.pattern for match in matches)]
+    if not all(_is_complete(tower, matches, whole) for tower in present):
+        return None
+    return {match.norm.name: _meaning(match) for match in matches}
+
+
+def _is_complete(tower: Tower, matches: Sequence[Match], whole: bool) -> bool:
+    stack = tower.stack
+    own = [match for match in matches if match.tower is tower and match.pattern]
+    weights = {match.pattern for match in own if match.norm.kind == "weight"}
+    biases = {match.pattern for match in own if match.norm.kind == "bias"}
+    lines = (pattern for pattern in stack.patterns if whole or pattern.in_block)
+    promised = {pattern for pattern in lines if not pattern.optional and not pattern.key}
+    promised = {pattern for pattern in promised if not pattern.kinds or set(pattern.kinds) & set(tower.kinds)}
+    promised = {pattern for pattern in promised if pattern.role != "other"}
+    if not promised <= weights:
+        return False
+    return stack.bias is None or (promised <= biases if stack.bias else not biases)
+
+
+def _meaning(match: Match) -> tuple[object, ...]:
+    if match.tower is None or match.pattern is None:
+        return ("other",)
+    pattern, stack = match.pattern, match.tower.stack
+    return (stack.tower, pattern.role, pattern.shared, pattern.norm_type or stack.norm_type, match.mtp)
+
+
+def _towers_of(family: Family, config: Config, evidence: Evidence) -> Iterator[Tower]:
+    """The towers of a family, with the number and the kinds of their blocks."""
+    return (_tower_of(stack, tower_config(config, stack.tower), evidence) for stack in family.stacks)
+
+
+def _tower_of(stack: Stack, part: Config, evidence: Evidence) -> Tower:
+    """One tower; its kinds of layer are those of its part of the config, else those that the tensors show."""
+    kinds = tuple(stack.kinds(part)) if stack.kinds else ()
+    count = block_count(part, stack.counts, evidence.where)
+    return Tower(
+        stack,
+        part,
+        None if count is None else count * stack.sub_blocks,
+        block_count(part, MTP_COUNTS, evidence.where),
+        kinds or evidence.kinds(stack),
+    )
+
+
+def unknown_family(norms: Sequence[NormName], where: str, found: str) -> RoleError:
+    """The error for a checkpoint that no table reads."""
+    names = collapse(norms)
+    listed = f"Its norm-like names: {', '.join(names)}." if names else "It has no norm-like names at all."
+    return RoleError(
+        f"While giving roles to the norms of {where}: expected a family that lnsim knows, but {found}. "
+        f"{listed} {HOW_TO_ADD}"
+    )
+
+
+def _without_table(family: Family, model_type: str, where: str) -> RoleError:
+    """The error for a family that is known and cannot have a table; its note says why."""
+    return RoleError(f"While giving roles to the norms of {where}: '{model_type}' has no table. {family.note}.")

@@ -1,26 +1,48 @@
-"""This module finds, in a checkpoint's ``config.json``, the part that speaks of one tower, and its number of blocks."""
+"""This module reads ``config.json``: the part on one tower, the number and kinds of its blocks, and their layout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lnsim.checkpoint.families.names import is_number
 from lnsim.errors import RoleError
 
-__all__ = ["TEXT_KEYS", "block_count", "nested_configs", "tower_config"]
+__all__ = [
+    "CONDITIONS",
+    "KINDS",
+    "MEDIA_KEYS",
+    "TEXT_KEYS",
+    "Config",
+    "Parts",
+    "block_count",
+    "nested_configs",
+    "parts_of_layers",
+    "shown_kinds",
+    "tower_config",
+]
 
 Config = Mapping[str, Any]
+Parts = Mapping[str, Mapping[int, frozenset[str]]]
+"""What the layers under a prefix hold: the first component behind the layer's number, and the first two."""
 
 TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config", "decoder")
 MEDIA_KEYS = {
     "vision": ("vision_config", "visual_config", "vit_config", "vision_encoder_config"),
     "audio": ("audio_config", "speech_config", "encoder_config", "audio_encoder_config"),
 }
-MAX_BLOCKS = 10_000
-MAX_DEPTH = 3  # Qwen-Omni: config -> thinker_config -> text_config
+MAX_NESTED = 3  # Qwen-Omni: config -> thinker_config -> text_config
+HYBRID_LETTERS = {"M": "mixer", "*": "attention", "-": "mlp", "E": "moe"}
+# Two words for all that the families call them: attention, and a mixer that is none.
+COMMON: Mapping[str, str] = {
+    **dict.fromkeys(("full_attention", "sliding_attention"), "attention"),
+    **dict.fromkeys(("linear_attention", "mamba", "mamba2", "recurrent", "conv"), "mixer"),
+}
+MAX_LAYERS = 10_000
+MAX_PARTS = 12  # components of a name; the deepest known layer number stands fifth
 
 
-def nested_configs(config: Config, keys: tuple[str, ...], depth: int = MAX_DEPTH) -> Iterator[Config]:
+def nested_configs(config: Config, keys: tuple[str, ...], depth: int = MAX_NESTED) -> Iterator[Config]:
     """Yield the nested configs under any of ``keys``, outer before inner; a thinker's towers lie one level down."""
     for key in dict.fromkeys((*keys, "thinker_config")):
         inner = config.get(key)
@@ -37,11 +59,11 @@ def tower_config(config: Config, tower: str) -> Config:
         return config if found is None else found
     if tower in ("encoder", "decoder") and isinstance(config.get(tower), Mapping):
         inner = config[tower]
-        return {**config, **inner, **tower_config_text(inner)}
-    return {**config, **tower_config_text(config)}
+        return {**config, **inner, **_text_config(inner)}
+    return {**config, **_text_config(config)}
 
 
-def tower_config_text(config: Config) -> Config:
+def _text_config(config: Config) -> Config:
     """The innermost nested text config, flattened over those that hold it; empty where there is none."""
     merged: dict[str, Any] = {}
     for inner in nested_configs(config, TEXT_KEYS):
@@ -59,10 +81,180 @@ def block_count(config: Config, keys: tuple[str, ...], where: str) -> int | None
         value = config.get(key)
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_BLOCKS:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_LAYERS:
             raise RoleError(
                 f"While reading the config of {where}: '{key}' is {str(value)[:40]!r}; expected a whole number of "
-                f"blocks from 0 to {MAX_BLOCKS}. Check the repo's config.json."
+                f"blocks from 0 to {MAX_LAYERS}. Check the repo's config.json."
             )
         return value
     return None
+
+
+def has(config: Config, key: str) -> bool:
+    """Whether the config sets ``key`` to anything."""
+    return config.get(key) is not None
+
+
+def is_false(config: Config, key: str) -> bool:
+    """Whether the config says no; a key that is not there says nothing."""
+    return config.get(key) is False
+
+
+def layer_types(config: Config) -> tuple[str, ...]:
+    """The list ``layer_types`` (or its older names), empty where there is none."""
+    for key in ("layer_types", "layers_block_type"):
+        value = config.get(key)
+        if isinstance(value, list) and all(isinstance(kind, str) for kind in value):
+            return tuple(COMMON.get(kind, kind) for kind in value)
+    return _split(config, "full_attn_idxs", "attention", "mixer")  # LFM2's first configs
+
+
+def hybrid_pattern(config: Config) -> tuple[str, ...]:
+    """Nemotron-H: one letter a layer, M for Mamba, * for attention, - for an MLP, E for experts."""
+    pattern = config.get("hybrid_override_pattern")
+    if isinstance(pattern, str):
+        return tuple(HYBRID_LETTERS.get(letter, "unknown") for letter in pattern)
+    return layer_types(config)
+
+
+def bamba_kinds(config: Config) -> tuple[str, ...]:
+    """Bamba: ``attn_layer_indices`` lists the attention layers, the others are Mamba."""
+    return _split(config, "attn_layer_indices", "attention", "mixer") or layer_types(config)
+
+
+def jamba_kinds(config: Config) -> tuple[str, ...]:
+    """Jamba: one attention layer every ``attn_layer_period``, from ``attn_layer_offset``; the others are Mamba."""
+    period, offset = config.get("attn_layer_period"), config.get("attn_layer_offset")
+    if not isinstance(period, int) or not isinstance(offset, int) or period < 1:
+        return layer_types(config)
+    return tuple("attention" if layer % period == offset else "mixer" for layer in range(_count(config)))
+
+
+def recurrent_kinds(config: Config) -> tuple[str, ...]:
+    """RecurrentGemma: ``block_types`` repeated over the layers."""
+    types = config.get("block_types") or config.get("_block_types")
+    if not isinstance(types, list) or not types or not all(isinstance(kind, str) for kind in types):
+        return ()
+    return tuple(COMMON.get(types[layer % len(types)], types[layer % len(types)]) for layer in range(_count(config)))
+
+
+def qwen_kinds(config: Config) -> tuple[str, ...]:
+    """Qwen3-Next and 3.5: attention in every fourth layer, as their config class has it where the config is silent."""
+    return layer_types(config) or _last_of_each(config, config.get("full_attention_interval", 4))
+
+
+def bailing_kinds(config: Config) -> tuple[str, ...]:
+    """Bailing's hybrid: attention in the last layer of each ``layer_group_size``, six where the config is silent."""
+    return layer_types(config) or _last_of_each(config, config.get("layer_group_size", 6))
+
+
+def kimi_kinds(config: Config) -> tuple[str, ...]:
+    """Kimi Linear: ``full_attn_layers`` counts the attention layers from one."""
+    linear = config.get("linear_attn_config")
+    layers = linear.get("full_attn_layers") if isinstance(linear, Mapping) else None
+    if not isinstance(layers, list):
+        return layer_types(config)
+    chosen = [layer - 1 for layer in layers if isinstance(layer, int)]
+    return _split({**config, "full_attn_layers": chosen}, "full_attn_layers", "attention", "mixer")
+
+
+def mllama_kinds(config: Config) -> tuple[str, ...]:
+    """Llama 3.2 Vision: ``cross_attention_layers`` look at the image, the others at the text."""
+    return _split(config, "cross_attention_layers", "cross", "attention")
+
+
+def kv_sharing(config: Config) -> tuple[str, ...]:
+    """Gemma 3n and 4: the last ``num_kv_shared_layers`` take the keys of an earlier layer."""
+    shared, count = config.get("num_kv_shared_layers"), _count(config)
+    if not isinstance(shared, int) or not 0 <= shared <= count:
+        return ()
+    return ("own",) * (count - shared) + ("shared",) * shared
+
+
+def zamba_kinds(config: Config) -> tuple[str, ...]:
+    """Zamba: a hybrid layer is a block of attention in front of a Mamba layer."""
+    return layer_types(config) or _split(config, "hybrid_layer_ids", "hybrid", "mixer")
+
+
+def parts_of_layers(paths: Iterable[str]) -> Parts:
+    """What each layer holds, by the prefix in front of its number: one pass over all tensor paths."""
+    found: dict[str, dict[int, set[str]]] = {}
+    for path in paths:
+        parts = path.split(".", MAX_PARTS)
+        place = next((i for i, part in enumerate(parts) if is_number(part)), None)
+        if place is None:
+            continue
+        inner = found.setdefault(".".join(parts[:place]), {}).setdefault(int(parts[place]), set())
+        inner.update((".".join(parts[place + 1 : place + 2]), ".".join(parts[place + 1 : place + 3])))
+    return {prefix: {layer: frozenset(held) for layer, held in layers.items()} for prefix, layers in found.items()}
+
+
+def shown_kinds(marks: str, prefixes: Iterable[str], parts: Parts) -> tuple[str, ...]:
+    """The kinds that the layers' own tensors show: an empty text for a layer that shows none, or two."""
+    shown: dict[int, set[str]] = {}
+    for prefix in prefixes:
+        for layer, held in parts.get(prefix, {}).items():
+            shown.setdefault(layer, set()).update(
+                kind for mark, _, kind in (word.partition("=") for word in marks.split()) if mark in held
+            )
+    kinds = {layer: next(iter(found)) for layer, found in shown.items() if len(found) == 1}
+    return tuple(kinds.get(layer, "") for layer in range(max(kinds, default=-1) + 1))
+
+
+def _last_of_each(config: Config, period: object) -> tuple[str, ...]:
+    if not isinstance(period, int) or period < 1:
+        return ()
+    return tuple("mixer" if (layer + 1) % period else "attention" for layer in range(_count(config)))
+
+
+def _split(config: Config, key: str, listed: str, others: str) -> tuple[str, ...]:
+    """The kind ``listed`` for the layers under ``key`` and ``others`` for the rest; empty without such a list."""
+    layers = config.get(key)
+    if not isinstance(layers, list):
+        return ()
+    chosen = {layer for layer in layers if isinstance(layer, int)}
+    return tuple(listed if layer in chosen else others for layer in range(_count(config)))
+
+
+def _count(config: Config) -> int:
+    count = config.get("num_hidden_layers")
+    return count if isinstance(count, int) and 0 <= count <= MAX_LAYERS else 0
+
+
+def _falcon_norms(config: Config) -> str:
+    """How many norms a Falcon block has: ``two``, ``serial`` (two, one after the other) or ``one``."""
+    new = config.get("new_decoder_architecture") is True or config.get("model_type") == "RefinedWeb"
+    number = config.get("num_ln_in_parallel_attn")
+    if new and (number is None or number == 2):
+        return "two"
+    return "serial" if not new and is_false(config, "parallel_attn") else "one"
+
+
+KINDS: Mapping[str, Callable[[Config], Sequence[str]]] = {
+    function.__name__: function
+    for function in (
+        bailing_kinds, bamba_kinds, hybrid_pattern, jamba_kinds, kimi_kinds, kv_sharing, layer_types, mllama_kinds,
+        qwen_kinds, recurrent_kinds, zamba_kinds,
+    )
+}  # fmt: skip
+"""By name in the table, what tells the kind of each layer from the config."""
+
+CONDITIONS: Mapping[str, Callable[[Config], bool]] = {
+    "bailing_rms": lambda c: c.get("use_qk_norm") is not True or not is_false(c, "use_rmsnorm"),
+    "chatglm_first": lambda c: has(c, "inner_hidden_size") or has(c, "position_encoding_2d"),
+    "falcon_serial": lambda c: _falcon_norms(c) == "serial",
+    "falcon_two_norms": lambda c: _falcon_norms(c) == "two",
+    "hunyuan_first": lambda c: c.get("mamba") is not True and c.get("norm_type") in (None, "rms", "hf_rms"),
+    "minimax_prenorm": lambda c: (
+        is_false(c, "postnorm") or (c.get("model_type") != "minimax" and not has(c, "postnorm"))
+    ),
+    "not_prenorm": lambda c: c.get("prenorm") is not True,
+    "opt_post": lambda c: is_false(c, "do_layer_norm_before"),
+    "parallel_attention": lambda c: c.get("parallel_attn") is True,
+    "parallel_residual": lambda c: c.get("use_parallel_residual") is True,
+    "plain_layer_norm": lambda c: c.get("layer_norm_type") in (None, "layer_norm"),
+    "residual_after_norm": lambda c: c.get("apply_residual_connection_post_layernorm") is True,
+    "rmsnorm_not_false": lambda c: not is_false(c, "rmsnorm"),
+    "stable_layer_norm": lambda c: c.get("do_stable_layer_norm") is True,
+}
+"""By name in the table, when a layout is that of a checkpoint."""

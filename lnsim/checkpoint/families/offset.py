@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lnsim.checkpoint.families.evidence import Choice
+from lnsim.checkpoint.families.choice import Choice
 from lnsim.checkpoint.vectors import Offset, RoleVectors
 from lnsim.errors import RoleError
 

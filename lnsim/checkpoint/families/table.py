@@ -23,9 +23,9 @@ for the lines of that name under ``[blocks]``. An entry with several towers has 
 Every line is a promise: a layer without that norm is named as missing. ``optional`` takes the promise back where the
 model type leaves it open, ``if=key`` where the config's ``key`` is not true (then absent in all layers is no gap), and
 ``free=kind`` in layers of that kind. ``in=attention|mixer`` reads the line only in layers of that kind: ``kinds`` of
-the stack, a function of ``layer_kinds.py``, tells them from the config, ``marks`` from what else the layer holds; if
+the stack, a function of ``config.py``, tells them from the config, ``marks`` from what else the layer holds; if
 neither does, it is an error. Where the config decides, write one entry a case and give each a ``when``, a condition of
-``layer_kinds.py``; the first that holds is used. A release with names of its own is one more entry, ``native`` to the
+``config.py``; the first that holds is used. A release with names of its own is one more entry, ``native`` to the
 model types that are published with them too. What no line matches is ``other``. Leave out what cannot be verified: an
 error is better than a wrong role.
 """
@@ -38,11 +38,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.families import layer_kinds
+from lnsim.checkpoint.families.config import CONDITIONS, KINDS, Config
 
-__all__ = ["FAMILIES", "NORM_TYPES", "ROLES", "TOWERS", "Config", "Family", "Pattern", "Stack", "patterns"]
-
-Config = Mapping[str, Any]
+__all__ = ["FAMILIES", "NORM_TYPES", "ROLES", "TOWERS", "Family", "Pattern", "Stack", "patterns"]
 
 ROLES: tuple[str, ...] = (
     "pre_attention",
@@ -207,7 +205,7 @@ def _families(content: Mapping[str, Any]) -> Iterator[Family]:
             name,
             tuple(types),
             tuple(_stack(dict(one), content) for one in stacks),
-            when=None if when is None else layer_kinds.CONDITIONS[when],
+            when=None if when is None else CONDITIONS[when],
             native=tuple(native),
             **own,
         )
@@ -225,7 +223,7 @@ def _stack(entry: dict[str, Any], content: Mapping[str, Any]) -> Stack:
         bias=_BIAS[space + bias],
         roots=tuple(content["roots"][roots] if isinstance(roots, str) else roots),
         counts=tuple(counts),
-        kinds=None if kinds is None else layer_kinds.KINDS[kinds],
+        kinds=None if kinds is None else KINDS[kinds],
         **entry,
     )
 

@@ -6,141 +6,222 @@ shard. A shard's address is resolved once, and its signed target serves all furt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote
 
-from lnsim.checkpoint.contents import Contents, adapter_error, is_adapter, settle
+from huggingface_hub import constants
+
+from lnsim.checkpoint.contents import settle
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header
-from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, Layout, find_layout, named_file
+from lnsim.checkpoint.format.layout import (
+    ADAPTER_CONFIG_NAME,
+    CONFIG_NAME,
+    Layout,
+    find_layout,
+    named_file,
+    parse_index,
+)
 from lnsim.checkpoint.format.ranges import ByteRange
-from lnsim.checkpoint.hub.repo import Repo, pin
-from lnsim.checkpoint.hub.session import Settings
+from lnsim.checkpoint.hub.answers import NotThereError
+from lnsim.checkpoint.hub.cache import MAIN, is_commit
+from lnsim.checkpoint.hub.names import check_endpoint
+from lnsim.checkpoint.hub.session import Settings, client_for
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW, RemoteShard, Window
+from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.source import (
     MAX_JSON_BYTES,
     Checkpoint,
     Progress,
+    Traffic,
     check_totals,
     no_progress,
     parse_config,
 )
-from lnsim.errors import HeaderError, HubError, LnsimError
+from lnsim.errors import (
+    FormatError,
+    HeaderError,
+    HubError,
+    LnsimError,
+    RepoNotFoundError,
+    RevisionError,
+    SourceError,
+)
 
-__all__ = ["open_pinned", "pin_hub"]
+__all__ = ["Repo", "open_pinned", "pin"]
 
 _FAIR_SHARE = 1_000_000
 """Bytes that the header of each of many shards may have, however many they are."""
 
 
-def pin_hub(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
-    """The commit behind a revision, in one request.
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """A repo at a commit, or the files of one of its folders.
+
+    Args:
+        repo_id: its name on the Hub.
+        revision: what was asked for, None for the head of ``main``.
+        commit: what that was when it was asked.
+        sizes: bytes of each file by its name below the folder, None where the Hub does not tell.
+        transport: how to ask for more.
+        folder: where the files lie, below the repo's root.
+        file: the only one that is wanted; empty for whatever holds the weights.
+        notes: sentences for whoever reads the numbers.
+    """
+
+    repo_id: str
+    revision: str | None
+    commit: str
+    sizes: Mapping[str, int | None]
+    transport: Transport = field(repr=False)
+    folder: str = ""
+    file: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """``repo@commit``, for messages; with the folder or file where it is a part."""
+        return self.where_of(self.file).rstrip("/")
+
+    @property
+    def part(self) -> str:
+        """The folder or file that was asked for; empty for the whole repo."""
+        return f"{self.folder}/{self.file}".strip("/")
+
+    @property
+    def typed(self) -> str:
+        """What to type for this, as a SOURCE."""
+        revision = self.revision or MAIN
+        revision = revision if revision.startswith("refs/") else quote(revision, safe="")
+        return f"{self.repo_id}@{revision}/{self.part}".rstrip("/")
+
+    def where_of(self, name: str) -> str:
+        """``repo@commit/folder/name`` of a file, for messages."""
+        return f"{self.repo_id}@{self.commit[:12]}/{self._path(name)}"
+
+    def _path(self, name: str) -> str:
+        return f"{self.folder}/{name}" if self.folder else name
+
+    def url(self, name: str) -> str:
+        """Address of a file at the pinned commit."""
+        return f"{constants.ENDPOINT}/{self.repo_id}/resolve/{self.commit}/{quote(self._path(name))}"
+
+    def config(self, name: str = CONFIG_NAME) -> dict[str, Any] | None:
+        """A parsed config, None where the repo has none of this name."""
+        if name not in self.sizes:
+            return None
+        where = self.where_of(name)
+        return parse_config(self.transport.get(self.url(name), where=where, max_bytes=MAX_JSON_BYTES), where=where)
+
+    def weight_map(self, index: str | None) -> dict[str, str]:
+        """Shard of each tensor, as the index tells it; empty where there is none."""
+        if index is None:
+            return {}
+        where, url = self.where_of(index), self.url(index)
+        return parse_index(
+            self.transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=True), where=self.where
+        )
+
+
+def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
+    """The commit behind a revision, and the files it holds with their sizes, or those of a part of it: one request.
 
     Raises:
         RepoNotFoundError, GatedError, RevisionError, NetworkError, OfflineError: each a sentence on what to do.
-        SourceError: when it has no such part.
+        SourceError: when the commit has no such part.
     """
-    return pin(repo_id, revision, part, settings or Settings())
+    check_endpoint(constants.ENDPOINT)
+    transport = Transport(client_for(settings or Settings()), Traffic())
+    try:
+        commit, sizes = _ask(transport, repo_id, revision)
+    except RevisionError as error:
+        if not part or not revision or "/" in revision:
+            raise
+        name = quote(f"{revision}/{part}", safe="")
+        raise RevisionError(
+            f"{error} Behind the @ it ends at the first slash: where the slash belongs to a branch's name, write "
+            f"{repo_id}@{name:.160}, or use --revision."
+        ) from None
+    repo = Repo(repo_id, revision, commit, sizes, transport)
+    return _narrowed(repo, part) if part else repo
 
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> Checkpoint:
-    """Open a pinned repo: its headers and its config; raises as ``pin_hub`` does, and FormatError without weights."""
-    layout = named_file(repo.file) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
-    found = repo.transport.client.open(lambda: _open_shards(repo, layout, progress))
-    contents = _settled(repo, layout, found)
-    notes = (*layout.listed(found.files).notes, *contents.notes) if layout.index else (*layout.notes, *contents.notes)
+    """Open a pinned repo, when it is its turn: its headers and its config.
 
-    files, read_many = found.files, repo.transport.map  # and not the headers that came with them, for the memory
+    Raises:
+        LnsimError: as ``pin`` does; FormatError when it holds no safetensors weights.
+    """
+    layout = named_file(repo.file) if repo.file else find_layout(repo.sizes, where=repo.where, typed=repo.typed)
+    return repo.transport.client.open(lambda: _open(repo, layout, progress))
+
+
+def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
+    config = repo.transport.client.aside(repo.config)
+    weight_map = repo.weight_map(layout.index)
+    layout = layout.listed(weight_map.values()) if weight_map else layout
+    there, unread = _there(repo, layout.shards)
+    files = {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in there}
+    headers = _read_headers(repo, files, weight_map, unread, progress)
+    read_many = repo.transport.map
 
     def fetch(jobs: Sequence[tuple[str, ByteRange]], progress: Progress) -> list[bytes]:
         return read_many(lambda job: files[job[0]].read(job[1]), jobs, progress)
 
-    return Checkpoint(
-        f"{repo.repo_id}/{repo.part}" if repo.part else repo.repo_id,
-        repo.where,
-        contents.headers,
-        found.config,
-        fetch,
-        repo.transport.traffic,
-        repo.repo_id,
-        repo.revision,
-        repo.commit,
-        repo.part,
-        (*repo.notes, *notes),
-        contents.faults,
-        contents.copies,
-    )
-
-
-@dataclass(slots=True)
-class _Shards:
-    """The shards of a repo, and what came along.
-
-    Args:
-        files: by name.
-        headers: of each file where it could be read.
-        config: the repo's.
-        weight_map: what the index says, where it was read.
-        unread: by shard, why there is no header.
-    """
-
-    files: dict[str, RemoteShard]
-    headers: dict[str, Header] = field(default_factory=dict)
-    config: Mapping[str, Any] | None = None
-    weight_map: Mapping[str, str] = field(default_factory=dict)
-    unread: dict[str, LnsimError] = field(default_factory=dict)
-
-
-def _settled(repo: Repo, layout: Layout, found: _Shards) -> Contents:
-    headers = {name: found.headers[name] for name in found.files if name in found.headers}
-    contents = settle(
-        headers,
-        where=repo.where,
-        weight_map=found.weight_map,
-        unread=found.unread,
+    return settle(
+        Checkpoint(
+            f"{repo.repo_id}/{repo.part}" if repo.part else repo.repo_id,
+            repo.where,
+            {name: headers[name] for name in there if name in headers},
+            config.result(),
+            fetch,
+            repo.transport.traffic,
+            repo.repo_id,
+            repo.revision,
+            repo.commit,
+            repo.part,
+            (*repo.notes, *layout.notes),
+        ),
+        weight_map=weight_map,
+        unread=unread,
         replicated=layout.replicated,
+        adapter_config=lambda: repo.config(ADAPTER_CONFIG_NAME),
     )
-    if is_adapter(headers):
-        raise adapter_error(_adapter_config(repo), repo.where)
-    return contents
 
 
-def _adapter_config(repo: Repo) -> Mapping[str, Any] | None:
-    if ADAPTER_CONFIG_NAME not in repo.sizes:
-        return None
-    where = repo.where_of(ADAPTER_CONFIG_NAME)
-    data = repo.transport.get(repo.url(ADAPTER_CONFIG_NAME), where=where, max_bytes=MAX_JSON_BYTES)
-    return parse_config(data, where=where)
-
-
-def _open_shards(repo: Repo, layout: Layout, progress: Progress) -> _Shards:
-    config = repo.transport.client.aside(repo.config)
-    weight_map = repo.weight_map(layout.index) if layout.index is not None else {}
+def _read_headers(
+    repo: Repo,
+    files: Mapping[str, RemoteShard],
+    weight_map: Mapping[str, str],
+    unread: dict[str, LnsimError],
+    progress: Progress,
+) -> dict[str, Header]:
+    """The header of each file; with an index, `unread` takes the errors of those that cannot be read."""
     names_of: dict[str, list[str]] = {}
     for name, shard in weight_map.items():
         names_of.setdefault(shard, []).append(name)
-    there, unread = _there(repo, sorted(names_of) or layout.shards)
-    found = _Shards(_files(repo, there), {}, None, weight_map, unread)
-    longest = max(MAX_HEADER_BYTES // max(1, len(there)), _FAIR_SHARE)
-    learnt: Window | None = None
+    longest = max(MAX_HEADER_BYTES // max(1, len(files)), _FAIR_SHARE)
+    headers: dict[str, Header] = {}
+    learnt = Window()
 
     def read_header(shard: str) -> None:
-        window = (learnt or Window()).size(names_of[shard]) if shard in names_of else FIRST_WINDOW
         try:
-            found.headers[shard] = found.files[shard].read_header(window, longest)
+            window = learnt.size(names_of[shard]) if weight_map else FIRST_WINDOW
+            headers[shard] = files[shard].read_header(window, longest)
         except HeaderError as error:
             if not weight_map:
                 raise
-            found.unread[shard] = error
+            unread[shard] = error
 
+    there = list(files)
     for shard in there[:1]:
         read_header(shard)
         # Shards of one model have entries of about one size: the first one tells what to ask for.
-        learnt = Window.learnt(found.headers[shard]) if shard in found.headers else None
+        learnt = Window.learnt(headers[shard]) if shard in headers else learnt
     repo.transport.map(read_header, there[1:], progress)
-    check_totals(found.headers.values(), where=repo.where)
-    found.config = config.result()
-    return found
+    check_totals(headers.values(), where=repo.where)
+    return headers
 
 
 def _there(repo: Repo, names: Sequence[str]) -> tuple[list[str], dict[str, LnsimError]]:
@@ -156,5 +237,49 @@ def _there(repo: Repo, names: Sequence[str]) -> tuple[list[str], dict[str, Lnsim
     return [name for name in names if name not in missing], missing
 
 
-def _files(repo: Repo, names: Iterable[str]) -> dict[str, RemoteShard]:
-    return {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in names}
+def _narrowed(repo: Repo, part: str) -> Repo:
+    """The repo as if one of its folders were all of it, or one of its files with the config beside it."""
+    folder, _, file = part.rpartition("/") if part in repo.sizes else (part, "", "")
+    if file and not file.endswith((".safetensors", ".safetensors.index.json")):
+        raise FormatError(
+            f"Opening {repo.where}/{part}: a folder or a .safetensors file was expected. Name its folder, "
+            f"{repo.typed}{'/' + folder if folder else ''}, or another file."
+        )
+    start = f"{folder}/" if folder else ""
+    below = {name.removeprefix(start): size for name, size in repo.sizes.items() if name.startswith(start)}
+    if not below:
+        raise SourceError(f"Opening {repo.where}/{part}: the commit has no such folder or file. {_weights_of(repo)}")
+    unused = folder and CONFIG_NAME in repo.sizes and CONFIG_NAME not in below
+    notes = (f"{folder} has no {CONFIG_NAME}; the one in the repo's root was not used.",) if unused else ()
+    return replace(repo, sizes=below, folder=folder, file=file, notes=notes)
+
+
+def _weights_of(repo: Repo) -> str:
+    folders = sorted({name.rpartition("/")[0] for name in repo.sizes if name.endswith(".safetensors")})
+    if not folders:
+        return "It holds no safetensors weights at all."
+    shown = ", ".join(f"{repo.typed}/{one}".rstrip("/") for one in folders[:3])
+    return f"Weights are in {shown}{f' and {len(folders) - 3} more folders' if len(folders) > 3 else ''}."
+
+
+def _ask(transport: Transport, repo_id: str, revision: str | None) -> tuple[str, dict[str, int | None]]:
+    where = f"{repo_id}@{revision or MAIN}"
+    url = f"{constants.ENDPOINT}/api/models/{quote(repo_id)}"
+    if revision is not None:
+        url += f"/revision/{quote(revision, safe='')}"
+    try:
+        data = transport.get(f"{url}?blobs=true", where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
+    except NotThereError:
+        raise RepoNotFoundError(f"Reading {where}: the Hub has no such repo. Check the spelling.") from None
+    content = parse_config(data, where=where)
+    commit, siblings = content.get("sha"), content.get("siblings")
+    if not isinstance(commit, str) or not is_commit(commit) or not isinstance(siblings, list):
+        raise HubError(
+            f"Reading {where}: a commit and a list of files were expected, found keys {sorted(content)!s:.120}."
+        )
+    entries = [entry for entry in siblings if isinstance(entry, dict) and isinstance(entry.get("rfilename"), str)]
+    return commit, {entry["rfilename"]: _size(entry.get("size")) for entry in entries}
+
+
+def _size(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None

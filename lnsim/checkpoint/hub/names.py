@@ -129,9 +129,9 @@ def _split(url: str) -> SplitResult | None:
 
 def _split_endpoint() -> SplitResult:
     check_endpoint()
-    from lnsim.checkpoint.hub.repo import endpoint  # not before the check: an address that is none breaks the import
+    from huggingface_hub import constants  # not before the check: an address that is none breaks the import
 
-    return urlsplit(endpoint())
+    return urlsplit(check_endpoint(constants.ENDPOINT))
 
 
 def _is_the_hub(parts: SplitResult) -> bool:

@@ -1,28 +1,38 @@
-"""This module measures one role of two models, at the layer numbers that both have.
+"""This module compares two models as ``lnsim compare`` does: the measures of each role they share, and one verdict.
 
-Each measure is that of the module that owns it, so the numbers are those of the reports. One that is not defined is
-None and never NaN, and a note says why.
+Only roles of the same name are compared, and in them only layers of the same number. Everything else is named with the
+reason why it was not. A measure that is not defined is None and never NaN, and a note says why.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lnsim.checkpoint.vectors import RoleVectors
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
+from lnsim.measure.comparable import (
+    check_offsets,
+    common_roles,
+    lone_layers,
+    matched_layers,
+    not_comparable_roles,
+    same_bits,
+    why_not_bits,
+)
 from lnsim.measure.layer_matrix import LayerMatrix
-from lnsim.measure.metrics import pairwise
-from lnsim.measure.permutation import Orders, matched_null
-from lnsim.measure.stored_bits import same_bits, why_not_bits
-from lnsim.measure.undefined import undefined_rows
+from lnsim.measure.metrics import pairwise, undefined_rows
+from lnsim.measure.nulls import holm
+from lnsim.measure.permutation import Orders, channel_orders, matched_null
+from lnsim.measure.verdict import Evidence, NormTest, verdict
 
-__all__ = ["RoleSummary", "summarise_role", "why_apart"]
+__all__ = ["PairSummary", "RoleSummary", "summarise_pair", "summarise_role", "why_apart"]
 
 _PER_HEAD = frozenset({"q_norm", "k_norm"})
 """Their channels are those of a head, and rotary positions turn channels of the same number at the same speed in every
@@ -103,6 +113,91 @@ class RoleSummary:
         return self.in_verdict and self.pvalue is not None and self.same is not None
 
 
+@dataclass(frozen=True, slots=True)
+class PairSummary:
+    """Two models compared.
+
+    Args:
+        roles: what was measured, by role; at least one.
+        not_compared: by role, why it, or which of its layers, had no counterpart.
+        verdict: a key of ``verdict.RULES``.
+        obstacle: what stands in the way of a verdict, where it is ``not_comparable``; else empty.
+    """
+
+    roles: Mapping[str, RoleSummary]
+    not_compared: Mapping[str, str]
+    verdict: str
+    obstacle: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.roles or (self.verdict == "not_comparable") != bool(self.obstacle):
+            raise ComparisonError(f"Summing up a pair: expected roles, and an obstacle or a verdict; found {self}.")
+        for name in ("roles", "not_compared"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+
+def summarise_pair(
+    a: NormVectors,
+    b: NormVectors,
+    n_permutations: int = 9999,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, planned: None,
+) -> PairSummary:
+    """Compare every role that both models have.
+
+    Args:
+        a: one model; lengths of differences are over those of its vectors.
+        b: the other.
+        n_permutations: of the channels, one permutation shared by all layers of a role.
+        seed: of the permutations; they are the same ones for all roles of one width.
+        progress: told how many roles are done of how many.
+
+    Raises:
+        ComparisonError: when no role can be compared, or what is added to the stored γ is not known; the message says
+            why.
+    """
+    roles = common_roles(a, b)
+    check_offsets(a, b)
+    orders: dict[int, Orders] = {}
+    found: dict[str, RoleSummary] = {}
+    for role in roles:
+        progress(len(found), len(roles))
+        size = a[role].hidden_size
+        if size not in orders:
+            orders[size] = channel_orders(size, n_permutations, seed)
+        found[role] = summarise_role(a[role], b[role], orders[size], seed)
+    progress(len(found), len(roles))
+    found = _adjusted(found)
+    tests = _tests(found)
+    key = verdict(Evidence(tests, min(1.0, len(tests) / (1 + n_permutations))))
+    obstacle = "" if tests else "no norm of the residual stream has a defined r in all layers"
+    return PairSummary(found, {**not_comparable_roles(a, b), **lone_layers(a, b, roles)}, key, obstacle)
+
+
+def _adjusted(found: Mapping[str, RoleSummary]) -> dict[str, RoleSummary]:
+    """The same roles with p adjusted over those that the verdict rests on."""
+    tested = [role for role, one in found.items() if one.tested]
+    p_holm, p_ranks_holm = (
+        dict(zip(tested, holm([getattr(found[role], name) for role in tested]), strict=True))
+        for name in ("pvalue", "p_ranks")
+    )
+    return {
+        role: replace(one, p_holm=p_holm.get(role), p_ranks_holm=p_ranks_holm.get(role)) for role, one in found.items()
+    }
+
+
+def _tests(found: Mapping[str, RoleSummary]) -> tuple[NormTest, ...]:
+    """What the verdict rests on."""
+    # "Identical" speaks of every vector compared, so also of those in roles that are not tested.
+    identical = all(one.identical for one in found.values())
+    return tuple(_norm_test(one, identical) for one in found.values() if one.tested)
+
+
+def _norm_test(one: RoleSummary, identical: bool) -> NormTest:
+    values = {name: getattr(one, name) for name in ("p_holm", "p_ranks_holm", "same", "elsewhere", "without")}
+    return NormTest(**values, one_length=one.one_length, identical=identical)
+
+
 def why_apart(role: str) -> str:
     """Why a role takes no part in a verdict; an empty text for the norms of the residual stream, which do."""
     if role.rpartition("/")[2] in _PER_HEAD:
@@ -122,7 +217,7 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
     Raises:
         ComparisonError: when the two do not fit together.
     """
-    layers, rows_a, rows_b = np.intersect1d(a.layers, b.layers, assume_unique=True, return_indices=True)
+    layers, rows_a, rows_b = matched_layers(a, b)
     notes: list[str] = []
     matched = a.scale[rows_a], b.scale[rows_b]
     means = {name: _mean(name, metric, matched, layers.tolist(), notes) for name, metric in _MEANS.items()}

@@ -1,4 +1,4 @@
-"""Tests of the robust correlations: what is done to extreme values, row by row."""
+"""Tests of what is done to rows before they are measured: robust correlations, row by row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.robust import CORRELATIONS, prepared, trimmed, winsorised
+from lnsim.measure.rows import CORRELATIONS, prepared, trimmed, winsorised
 
 
 def row() -> np.ndarray:

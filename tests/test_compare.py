@@ -17,11 +17,10 @@ from lnsim.errors import ComparisonError
 from lnsim.measure import alignment
 from lnsim.measure.cells import cells
 from lnsim.measure.cells import tests as tested
+from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
 from lnsim.measure.layer_matrix import LayerMatrix
 from lnsim.measure.listed_pairs import ListedPair, listed_pairs
-from lnsim.measure.pair_summary import PairSummary, summarise_pair
 from lnsim.measure.permutation import permutation_test
-from lnsim.measure.role_summary import RoleSummary
 from lnsim.study.catalog import Relation
 
 N, SEED = 499, 3
@@ -156,12 +155,13 @@ def test_a_role_of_another_width_is_named_and_the_others_are_compared() -> None:
     found = summarise_pair(a, b, 9)
     assert list(found.roles) == ["pre_mlp"]
     assert (
-        found.not_compared["final"] == "the hidden sizes are 32 and 16, and no channel of one is a channel of the other"
+        found.not_compared["final"]
+        == "their hidden sizes are 32 and 16, and no channel of one is a channel of the other"
     )
 
 
 def test_nothing_in_common_is_an_error_that_says_why() -> None:
-    with pytest.raises(ComparisonError, match=r"the hidden sizes are 64 and 32, .* \(pre_mlp\)\.$"):
+    with pytest.raises(ComparisonError, match=r"their hidden sizes are 64 and 32, .* \(pre_mlp\)\.$"):
         summarise_pair(drawn(1), drawn(2, size=32))
     with pytest.raises(ComparisonError, match=r"no layer number in common \(pre_mlp\)\.$"):
         summarise_pair(drawn(1, [0, 1]), drawn(2, [2, 3]))
