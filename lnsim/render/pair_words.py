@@ -1,6 +1,6 @@
 """This module says in words and rows what the listed pairs of a study show; every number comes from their frame.
 
-All functions take the frame of ``measure.listed_pairs``.
+All functions take the frame of the pairs that a study lists, as notebook 03 makes it.
 """
 
 from __future__ import annotations
