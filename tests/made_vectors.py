@@ -9,16 +9,9 @@ import numpy.typing as npt
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 
-__all__ = ["LABELS", "Relation", "drawn", "made"]
+__all__ = ["LABELS", "drawn", "made"]
 
 LABELS = {"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"}
-
-
-class Relation:
-    """What a study says of two models: the least that is needed of it."""
-
-    def __init__(self, a: str, b: str, group: str) -> None:
-        self.a, self.b, self.group = a, b, group
 
 
 def made(scale: npt.ArrayLike, layers: Sequence[int] | None = None, role: str = "pre_mlp") -> NormVectors:
