@@ -16,8 +16,16 @@ from typing import TypeVar
 
 from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.local import open_local
-from lnsim.checkpoint.naming import Origin, choose_paths, origin_of
-from lnsim.checkpoint.opening import IN_FLIGHT, Found, find_source, open_found, open_stored
+from lnsim.checkpoint.opening import (
+    IN_FLIGHT,
+    Found,
+    Origin,
+    choose_paths,
+    find_source,
+    open_found,
+    open_stored,
+    origin_of,
+)
 from lnsim.checkpoint.reading import Question, Reading, read_norms
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.store import (
