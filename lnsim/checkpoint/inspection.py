@@ -10,7 +10,7 @@ from typing import Any
 
 from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.opening import open_checkpoint
-from lnsim.checkpoint.reading import map_checkpoint, tensor_infos
+from lnsim.checkpoint.reading import map_checkpoint
 from lnsim.checkpoint.roles import RoleMap
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.errors import RoleError
@@ -121,7 +121,7 @@ def inspect(
         LnsimError: when the checkpoint cannot be opened.
     """
     opened = open_checkpoint(str(source), revision, progress=progress)
-    infos = tensor_infos(opened)
+    infos = opened.tensors
     told: dict[str, Any]
     try:
         found = map_checkpoint(opened, model_type)

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, disguise
+from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise
 from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.store import Provenance, read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
@@ -24,7 +24,6 @@ __all__ = [
     "Traffic",
     "check_totals",
     "file_in",
-    "locate",
     "no_progress",
     "parse_config",
     "parse_json",
@@ -104,6 +103,16 @@ class Checkpoint:
     folder: Path | None = None
 
     @property
+    def tensors(self) -> dict[str, TensorInfo]:
+        """Every tensor that can be read, by name."""
+        return {name: info for header in self.headers.values() for name, info in header.tensors.items()}
+
+    @property
+    def shard_of(self) -> dict[str, str]:
+        """The shard of every tensor that can be read; ``settle`` saw to it that none is in two."""
+        return {name: shard for shard, header in self.headers.items() for name in header.tensors}
+
+    @property
     def record(self) -> Provenance | None:
         """What an extract remembers of its checkpoint; None for any other checkpoint."""
         headers = list(self.headers.values())
@@ -179,7 +188,7 @@ class Checkpoint:
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
         """The tensor names wanted of each shard, by file name."""
-        shard_of = locate(self.headers)
+        shard_of = self.shard_of
         found: dict[str, list[str]] = {}
         for name in names:
             if name in self.faults:
@@ -193,11 +202,6 @@ class Checkpoint:
 def file_in(where: str, file: str) -> str:
     """A file of a checkpoint, for messages; the checkpoint may be this file itself."""
     return where if f"/{where}".endswith(f"/{file}") else f"{where}/{file}"
-
-
-def locate(headers: Mapping[str, Header]) -> dict[str, str]:
-    """Shard of every tensor, by tensor name; ``settle`` saw to it that no tensor is in two."""
-    return {name: shard for shard, header in headers.items() for name in header.tensors}
 
 
 def check_totals(headers: Iterable[Header], *, where: str) -> None:
