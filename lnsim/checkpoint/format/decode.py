@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from lnsim.errors import DecodeError, UnsupportedDtypeError
 
-__all__ = ["DTYPES", "decode", "dtype_name", "to_bits", "to_float32"]
+__all__ = ["DTYPES", "decode", "dtype_name", "to_float32"]
 
 DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
     {
@@ -44,8 +44,6 @@ DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
     }
 )
 """The format's dtype names that lnsim reads, as little-endian NumPy dtypes."""
-
-_BITS_TYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def decode(data: bytes, dtype: str, shape: tuple[int, ...], *, where: str = "a tensor") -> npt.NDArray[Any]:
@@ -93,8 +91,3 @@ def to_float32(array: npt.NDArray[Any], *, offset: float = 0.0) -> npt.NDArray[n
         values = array.astype(np.float32)
         values[np.isnan(values)] = np.nan
     return values + np.float32(offset) if offset else values
-
-
-def to_bits(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same bytes as unsigned integers, so that -0 differs from 0 and a NaN equals itself."""
-    return np.ascontiguousarray(array).view(_BITS_TYPES[array.dtype.itemsize])
