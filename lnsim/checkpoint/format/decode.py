@@ -7,7 +7,6 @@ The FP8 names of the format mean the OCP types (arXiv:2209.05433), in which E4M3
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -18,31 +17,29 @@ from lnsim.errors import DecodeError, UnsupportedDtypeError
 
 __all__ = ["DTYPES", "decode", "dtype_name", "to_float32"]
 
-DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
-    {
-        name: np.dtype(kind).newbyteorder("<")
-        for name, kind in {
-            "F64": np.float64,
-            "F32": np.float32,
-            "F16": np.float16,
-            "BF16": ml_dtypes.bfloat16,
-            "F8_E4M3": ml_dtypes.float8_e4m3fn,
-            "F8_E5M2": ml_dtypes.float8_e5m2,
-            "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-            "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-            "F8_E8M0": ml_dtypes.float8_e8m0fnu,
-            "I64": np.int64,
-            "I32": np.int32,
-            "I16": np.int16,
-            "I8": np.int8,
-            "U64": np.uint64,
-            "U32": np.uint32,
-            "U16": np.uint16,
-            "U8": np.uint8,
-            "BOOL": np.bool_,
-        }.items()
-    }
-)
+DTYPES: Mapping[str, np.dtype[Any]] = {
+    name: np.dtype(kind).newbyteorder("<")
+    for name, kind in {
+        "F64": np.float64,
+        "F32": np.float32,
+        "F16": np.float16,
+        "BF16": ml_dtypes.bfloat16,
+        "F8_E4M3": ml_dtypes.float8_e4m3fn,
+        "F8_E5M2": ml_dtypes.float8_e5m2,
+        "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+        "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+        "F8_E8M0": ml_dtypes.float8_e8m0fnu,
+        "I64": np.int64,
+        "I32": np.int32,
+        "I16": np.int16,
+        "I8": np.int8,
+        "U64": np.uint64,
+        "U32": np.uint32,
+        "U16": np.uint16,
+        "U8": np.uint8,
+        "BOOL": np.bool_,
+    }.items()
+}
 """The format's dtype names that lnsim reads, as little-endian NumPy dtypes."""
 
 
