@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from render_notebooks import code, markdown, write
 
-from lnsim.render.execution import execute
-from lnsim.render.notebooks import Notebook, known_parameters
+from lnsim.render.notebooks import Notebook, execute, known_parameters
 
 PARAMETERS = code('study = "a"  # name\nseed = None  # of the shuffles', tags=("parameters",))
 

@@ -1,36 +1,58 @@
-"""This module compares two models: the words of ``lnsim compare``, and in a notebook its table, a figure, a frame."""
+"""This module compares two models: the words and numbers of ``lnsim compare``, and what a notebook shows of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lnsim.checkpoint.extract import read_many, read_pair
+from lnsim.checkpoint.extract import Extracted, read_many, read_pair
 from lnsim.checkpoint.reading import Question
+from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
 from lnsim.errors import LnsimError
 from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
 from lnsim.measure.verdict import sentence
 from lnsim.near_names import with_near_names
 from lnsim.render.markup import typographic
-from lnsim.tables import card, table
+from lnsim.tables import aligned, card, table
 from lnsim.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LLAMA_SPELLING", "ROWS", "Comparison", "compare", "pair_sentence", "reading", "remarks", "shown"]
+__all__ = ["Comparison", "compare", "read_sources"]
 
+_WIDTH = 100
+"""Characters of a line in a terminal."""
 
 _INDENT = "\u00a0\u00a0"
 
 _MOST_FOR_BANDS = 999
 """Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999."""
+
+_ROWS: tuple[tuple[str, str, str], ...] = (
+    ("layers compared", "n_layers_compared", "d"),
+    ("mean cosine", "cosine_mean", ".4f"),
+    ("mean Pearson r", "pearson_mean", ".4f"),
+    ("  of permuted channels: mean", "null_mean", ".4f"),
+    ("  their standard deviation", "null_std", ".4f"),
+    ("p, one-sided", "pvalue", "p"),
+    ("  after Holm", "p_holm", "p"),
+    ("mean Spearman r", "spearman_mean", ".4f"),
+    ("  p by ranks, after Holm", "p_ranks_holm", "p"),
+    ("L2 of a - b over that of a", "rel_l2_mean", ".4f"),
+    ("stored values changed", "changed_ratio", ".1%"),
+    ("best offset of the layers", "best_offset", "+d"),
+    ("alignment rate", "alignment_rate", ".2f"),
+    ("margin", "margin", ".4f"),
+)
+"""Words, field and format of each line of the table; ``p`` has as many decimals as the permutations allow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +73,46 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict: one sentence out of a fixed set."""
-        return pair_sentence({"a": self.a, "b": self.b}, self.summary)
+        """The verdict: one sentence out of a fixed set; of a replica it begins by saying that it is synthetic."""
+        replica = any("replica" in vectors.provenance for vectors in (self.a, self.b))
+        return sentence(self.summary.verdict, self.summary.obstacle, replica)
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was not compared, and what a reader must know of the rest, a sentence each."""
-        return tuple(remarks({"a": self.a, "b": self.b}, self.summary))
+        """What was not compared, and what a reader must know of the rest; roles with the same remark share a line."""
+        told = [(f"Not compared: {{}}: {reason}.", role) for role, reason in self.summary.not_compared.items()]
+        told += [(f"Note: {{}}: {note}.", role) for role, one in self.summary.roles.items() for note in one.notes]
+        told += [(f"Note: {{}}: {note}", side) for side, _, vectors in self._sides() for note in vectors.notes]
+        gathered: dict[str, list[str]] = {}
+        for text, place in told:
+            gathered.setdefault(text, []).append(place)
+        return tuple(text.replace("{}", ", ".join(places), 1) for text, places in gathered.items())
+
+    def record(self) -> dict[str, Any]:
+        """What ``lnsim compare --json`` prints."""
+        return {
+            "a": self.names[0],
+            "b": self.names[1],
+            "roles": {role: asdict(one) for role, one in self.summary.roles.items()},
+            "not_compared": dict(self.summary.not_compared),
+            "verdict": self.summary.verdict,
+            "sentence": self.sentence,
+            "models": {side: _model(vectors) for side, _, vectors in self._sides()},
+            "requests": self.a.requests + self.b.requests,
+            "bytes_received": self.a.bytes_received + self.b.bytes_received,
+            "report": None,
+        }
+
+    def text(self) -> str:
+        """What ``lnsim compare`` prints for a person."""
+        said = [f"Verdict: {self.sentence}", *self._reading(), *self.remarks]
+        lines = [
+            aligned(("", "source", "family", "vectors", "channels", "commit"), self._models("none recorded", 12)),
+            "",
+            *_columns_that_fit(self._measures()),
+            *(line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")),
+        ]
+        return printable("\n".join(lines), keep="\n")
 
     def to_frame(self) -> pd.DataFrame:
         """One row a role: the measures of ``lnsim compare --json``; what is not defined is missing."""
@@ -114,29 +169,36 @@ class Comparison:
         return printable(f"Comparison({self.names[0]!r:.120} × {self.names[1]!r:.120}: {self.sentence})")
 
     def _repr_html_(self) -> str:
-        models = {"a": self.a, "b": self.b}
-        first = next(iter(self.summary.roles.values()))
-        notes = [f"Verdict: {self.sentence}", " ".join(reading(first)), *remarks(models, self.summary)]
-        parts = [self._models(), self._measures()]
-        return card("Comparison", " × ".join(self.names), [], parts, notes)
+        models = table(("side", "source", "family", "vectors", "channels", "commit"), self._models("none recorded"))
+        (_, *roles), *rows = self._measures()
+        measures = [[words.replace("  ", _INDENT), *map(typographic, cells)] for words, *cells in rows]
+        notes = [f"Verdict: {self.sentence}", " ".join(self._reading()), *self.remarks]
+        return card("Comparison", " × ".join(self.names), [], [models, table(("measure", *roles), measures)], notes)
 
-    def _models(self) -> str:
-        rows = [
-            (side, name, one.model_type, one.n_vectors, one.hidden_size, one.commit or "none recorded")
-            for side, name, one in zip("ab", self.names, (self.a, self.b), strict=True)
+    def _sides(self) -> Iterator[tuple[str, str, NormVectors]]:
+        return zip("ab", self.names, (self.a, self.b), strict=True)
+
+    def _models(self, no_commit: str, digits: int | None = None) -> list[tuple[object, ...]]:
+        return [
+            (side, name, one.model_type, one.n_vectors, one.hidden_size, (one.commit or "")[:digits] or no_commit)
+            for side, name, one in self._sides()
         ]
-        return table(("side", "source", "family", "vectors", "channels", "commit"), rows)
 
-    def _measures(self) -> str:
+    def _measures(self) -> list[list[str]]:
+        """The table of the measures, a column a role, with its head."""
         roles = self.summary.roles
-        rows: list[list[object]] = [
-            [words.replace("  ", _INDENT), *(_cell(shown(one, name, form)) for one in roles.values())]
-            for words, name, form in ROWS
-        ]
-        spellings = [LLAMA_SPELLING.get(role, "") for role in roles]
-        if any(spellings):
-            rows.insert(0, ["as Llama names it", *spellings])
-        return table(("measure", *roles), rows)
+        spellings = [_LLAMA_SPELLING.get(role, "") for role in roles]
+        rows = [["", *roles], *([["  as Llama names it", *spellings]] if any(spellings) else [])]
+        return rows + [[words, *(_shown(one, name, form) for one in roles.values())] for words, name, form in _ROWS]
+
+    def _reading(self) -> tuple[str, str]:
+        """What the null is, in two lines."""
+        first = next(iter(self.summary.roles.values()))
+        orders = f"{first.n_permutations:,} permutation{'s' if first.n_permutations != 1 else ''}"
+        return (
+            f"p: the share of {orders} of b's channels (one for all layers of a role; seed {first.seed})",
+            "with a mean r as high as this or higher. A cosine near 1 is the usual case, for strangers too.",
+        )
 
 
 def compare(
@@ -162,26 +224,28 @@ def compare(
     'one_by_one'
     """
     wanted = None if roles is None else (roles,) if isinstance(roles, str) else tuple(roles)
-    read = _read([one for one in (a, b) if not isinstance(one, NormVectors)], wanted)
+    found = read_sources([one for one in (a, b) if not isinstance(one, NormVectors)], wanted)
+    errors = [one for one in found if isinstance(one, LnsimError)]
+    for other in errors[1:]:
+        errors[0].add_note(str(other))
+    if errors:
+        raise errors[0]
+    read = iter([one.vectors for one in found if isinstance(one, Extracted)])
     first, second = (_narrowed(one, wanted) if isinstance(one, NormVectors) else next(read) for one in (a, b))
     names = [one.source if isinstance(one, NormVectors) else str(one) for one in (a, b)]
     return Comparison((names[0], names[1]), first, second, summarise_pair(first, second, n_permutations, seed))
 
 
-def _read(sources: Sequence[str | Path], roles: tuple[str, ...] | None) -> Iterator[NormVectors]:
-    """The vectors of the sources, in their order; raises the first error, with the others as notes to it."""
+def read_sources(
+    sources: Sequence[str | Path], roles: Iterable[str] | None, progress: Progress = no_progress
+) -> list[Extracted | LnsimError]:
+    """Read sources, two of them at once; an error, with near names, stands in the place of what could not be read."""
     asked = [Question.of(source, roles) for source in sources]
-    found = read_pair(*asked) if len(asked) == 2 else list(read_many(asked))
-    errors = [
-        with_near_names(one, str(source))
+    found = read_pair(*asked, progress=progress) if len(asked) == 2 else list(read_many(asked))
+    return [
+        with_near_names(one, str(source)) if isinstance(one, LnsimError) else one
         for one, source in zip(found, sources, strict=True)
-        if isinstance(one, LnsimError)
     ]
-    for other in errors[1:]:
-        errors[0].add_note(str(other))
-    if errors:
-        raise errors[0]
-    return (one.vectors for one in found if not isinstance(one, LnsimError))
 
 
 def _narrowed(vectors: NormVectors, roles: tuple[str, ...] | None) -> NormVectors:
@@ -192,41 +256,25 @@ def _narrowed(vectors: NormVectors, roles: tuple[str, ...] | None) -> NormVector
     return replace(vectors, roles={one.role: one for one in chosen})
 
 
-def _cell(text: str) -> str:
-    """With a real minus sign; a dash by itself stands for what is not defined."""
-    return text if text == "-" else typographic(text)
+_LLAMA_SPELLING = {role: name for name, role in LLAMA_NAMES.items()}
 
 
-LLAMA_SPELLING = {role: name for name, role in LLAMA_NAMES.items()}
-"""What the Llama family calls a role, where it has a name for it."""
-
-ROWS: tuple[tuple[str, str, str], ...] = (
-    ("layers compared", "n_layers_compared", "d"),
-    ("mean cosine", "cosine_mean", ".4f"),
-    ("mean Pearson r", "pearson_mean", ".4f"),
-    ("  of permuted channels: mean", "null_mean", ".4f"),
-    ("  their standard deviation", "null_std", ".4f"),
-    ("p, one-sided", "pvalue", "p"),
-    ("  after Holm", "p_holm", "p"),
-    ("mean Spearman r", "spearman_mean", ".4f"),
-    ("  p by ranks, after Holm", "p_ranks_holm", "p"),
-    ("L2 of a - b over that of a", "rel_l2_mean", ".4f"),
-    ("stored values changed", "changed_ratio", ".1%"),
-    ("best offset of the layers", "best_offset", "+d"),
-    ("alignment rate", "alignment_rate", ".2f"),
-    ("margin", "margin", ".4f"),
-)
-"""Words, field and format of each line of the table; ``p`` has as many decimals as the permutations allow."""
+def _model(vectors: NormVectors) -> dict[str, Any]:
+    return {
+        "source": vectors.source,
+        "repo_id": vectors.provenance.get("repo_id"),
+        "commit": vectors.commit,
+        "model_type": vectors.model_type,
+        "norm_type": vectors.norm_type,
+        "tower": vectors.main_tower,
+        "hidden_size": vectors.hidden_size,
+        "n_vectors": vectors.n_vectors,
+        "notes": list(vectors.notes),
+    }
 
 
-def pair_sentence(models: Mapping[str, NormVectors], found: PairSummary) -> str:
-    """The verdict's sentence; of a replica it begins by saying that the vectors are synthetic."""
-    replica = any("replica" in vectors.provenance for vectors in models.values())
-    return sentence(found.verdict, found.obstacle, replica)
-
-
-def shown(one: RoleSummary, name: str, form: str) -> str:
-    """One measure as text; ``-`` stands for what is not defined. Arguments as a line of ROWS."""
+def _shown(one: RoleSummary, name: str, form: str) -> str:
+    """One measure as text, by a line of _ROWS; ``-`` stands for what is not defined."""
     value = getattr(one, name)
     if value is None:
         return "-"
@@ -234,23 +282,21 @@ def shown(one: RoleSummary, name: str, form: str) -> str:
     return text if any(digit in "123456789" for digit in text) else text.lstrip("+-")
 
 
-def reading(one: RoleSummary) -> Iterator[str]:
-    """What the null is, in two lines."""
-    orders = f"{one.n_permutations:,} permutation{'s' if one.n_permutations != 1 else ''}"
-    yield f"p: the share of {orders} of b's channels (one for all layers of a role; seed {one.seed})"
-    yield "with a mean r as high as this or higher. A cosine near 1 is the usual case, for strangers too."
-
-
-def remarks(models: Mapping[str, NormVectors], found: PairSummary) -> Iterator[str]:
-    """What was not compared, and what a reader must know of the rest; roles with the same remark share a line."""
-    gathered: dict[str, list[str]] = {}
-    for role, reason in found.not_compared.items():
-        gathered.setdefault(f"Not compared: {{}}: {reason}.", []).append(role)
-    for role, one in found.roles.items():
-        for note in one.notes:
-            gathered.setdefault(f"Note: {{}}: {note}.", []).append(role)
-    for side, vectors in models.items():
-        for note in vectors.notes:
-            gathered.setdefault(f"Note: {{}}: {note}", []).append(side)
-    for text, places in gathered.items():
-        yield text.replace("{}", ", ".join(places), 1)
+def _columns_that_fit(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table, numbers to the right, as many columns beside each other as fit, the others below them."""
+    words, *columns = zip(*rows, strict=True)
+    label = max(map(len, words))
+    parts: list[list[tuple[str, ...]]] = []
+    room = 0
+    for column in columns:
+        width = max(8, *map(len, column)) + 2
+        if width > room:
+            parts.append([])
+            room = _WIDTH - label
+        parts[-1].append(tuple(f"{cell:>{width}}" for cell in column))
+        room -= width
+    for part in parts:
+        for line, cells in zip(words, zip(*part, strict=True), strict=True):
+            if "".join(cells).strip():
+                yield f"{line:<{label}}{''.join(cells)}".rstrip()
+        yield ""

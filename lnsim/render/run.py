@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from lnsim.errors import NotebookError, StudyError
-from lnsim.render.execution import execute
-from lnsim.render.notebooks import Notebook, check_parameters, known_parameters
+from lnsim.render.notebooks import Notebook, check_parameters, execute, known_parameters
 from lnsim.render.record import Outcome, StudyRun, load_run, save_run
 from lnsim.render.saving import claim_folder, keep_csvs
 from lnsim.study.catalog import Study, list_studies, load_study
@@ -92,9 +91,7 @@ def run_plans(
     known = {notebook.number: known_parameters(notebook) for plan in plans for notebook in plan.notebooks}
     if settings:
         check_parameters(known, settings)
-    claim_folder(reports)
-    for plan in plans:
-        _make_folder(reports / plan.study.name)
+    claim_folder(reports, [plan.study.name for plan in plans])
     tasks = [(plan, notebook) for plan in plans for notebook in plan.notebooks]
 
     def run(task: tuple[Plan, Notebook]) -> Outcome:
@@ -109,10 +106,10 @@ def run_plans(
 
     with ThreadPoolExecutor(jobs) as pool:
         outcomes = list(pool.map(run, tasks))
-    runs = []
-    for plan in plans:
-        own = [outcome for (task, _), outcome in zip(tasks, outcomes, strict=True) if task is plan]
-        runs.append(_merge(plan, own, settings, reports))
+    results = list(zip(tasks, outcomes, strict=True))
+    runs = [
+        _merge(plan, [outcome for (task, _), outcome in results if task is plan], settings, reports) for plan in plans
+    ]
     return write_pages(runs, reports)
 
 
@@ -123,13 +120,6 @@ def _of_study(study: Study, notebook: Notebook, known: Mapping[str, Mapping[str,
     return {name: given[name] for name in given if stands.get(name) is not None and stands[name] != given[name]}
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise NotebookError(f"Making the folder '{folder}' for reports: {error.strerror or error}.") from error
-
-
 def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
     """Write the reports and records of these runs, then the index over every study in the folder.
 
@@ -137,21 +127,18 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
     """
     from lnsim.render.index import Section, write_index
 
-    pages: dict[str, dict[str, Report]] = {}
-    settled = []
+    sections = {}
     for run in runs:
-        checked, pages[run.study] = _write_reports(run, reports / run.study)
-        save_run(reports / run.study / "run.json", checked)
-        _write_provenance(checked, reports / run.study)
-        settled.append(checked)
-    everything = [_known_run(name, settled, reports) for name in list_studies()]
-    shown = [run for run in everything if run is not None]
-    sections = []
-    for run in shown:
-        found = pages[run.study] if run.study in pages else _read_reports(run, reports / run.study)[1]
-        sections.append(Section(load_study(run.study), run, found))
-    write_index(sections, reports / "index.html")
-    return settled
+        folder = reports / run.study
+        checked, found = _write_reports(run, folder)
+        save_run(folder / "run.json", checked)
+        sections[run.study] = Section(load_study(run.study), checked, found)
+        _write_provenance(sections[run.study].study, checked, folder)
+    for name in list_studies():
+        if name not in sections and (old := load_run(reports / name / "run.json")) is not None:
+            sections[name] = Section(load_study(name), old, _read_reports(old, reports / name)[1])
+    write_index([sections[name] for name in list_studies() if name in sections], reports / "index.html")
+    return [sections[run.study].run for run in runs]
 
 
 def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any], reports: Path) -> StudyRun:
@@ -173,27 +160,24 @@ def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any],
     )
 
 
-def _known_run(name: str, runs: Sequence[StudyRun], reports: Path) -> StudyRun | None:
-    for run in runs:
-        if run.study == name:
-            return run
-    return load_run(reports / name / "run.json")
-
-
 def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
-    """The reports of the notebooks that were done; one that gives no answer is failed."""
+    """The reports of the notebooks that were done, and the run as they tell it; one without an answer is failed."""
     from lnsim.render.html import read_report
 
     found: dict[str, Report] = {}
     outcomes = dict(run.outcomes)
     for number, outcome in sorted(run.outcomes.items()):
-        if outcome.status != "done":
-            continue
-        try:
-            found[number] = read_report(folder / f"{outcome.file}.ipynb")
-        except NotebookError as error:
-            outcomes[number] = replace(outcome, status="failed", error=str(error))
-    return replace(run, outcomes=outcomes, **_facts(run, found)), found
+        if outcome.status == "done":
+            try:
+                found[number] = read_report(folder / f"{outcome.file}.ipynb")
+            except NotebookError as error:
+                outcomes[number] = replace(outcome, status="failed", error=str(error))
+    pages = [report.page for report in found.values()]
+    if pages:
+        commits = {key: record["commit"] for page in pages for key, record in page["models"].items()}
+        versions, source = dict(pages[-1]["versions"]), str(pages[-1]["source"])
+        run = replace(run, commits=commits, versions=versions, source=source)
+    return replace(run, outcomes=outcomes), found
 
 
 def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
@@ -217,24 +201,10 @@ def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Rep
     return replace(run, outcomes=outcomes), found
 
 
-def _write_provenance(run: StudyRun, folder: Path) -> None:
+def _write_provenance(study: Study, run: StudyRun, folder: Path) -> None:
     """The page on every vector of the study, wherever one of its notebooks could run."""
     from lnsim.render.provenance import write_provenance
 
-    study = load_study(run.study)
     found = study_vectors(study, run.source)
     if found.vectors and run.outcomes:
         write_provenance(study, found, folder)
-
-
-def _facts(run: StudyRun, reports: Mapping[str, Report]) -> dict[str, Any]:
-    """Source, commits and versions as the pages themselves give them."""
-    commits: dict[str, str | None] = {}
-    for report in reports.values():
-        commits |= {key: record["commit"] for key, record in report.page["models"].items()}
-    pages = [report.page for report in reports.values()]
-    return {
-        "commits": commits,
-        "versions": dict(pages[-1]["versions"]) if pages else {},
-        "source": str(pages[-1]["source"]) if pages else run.source,
-    }

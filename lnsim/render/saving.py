@@ -11,7 +11,7 @@ import io
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,8 +65,10 @@ def write_text(path: Path, text: str) -> Path:
     return write_whole(path, printable(text, keep="\n\t").encode("utf-8"))
 
 
-def claim_folder(folder: Path) -> None:
-    """Mark a folder as one of reports, before the first of them is written; what others keep there is not replaced.
+def claim_folder(folder: Path, parts: Iterable[str] = ()) -> None:
+    """Mark a folder as one of reports, and make its parts, before anything runs.
+
+    What others keep there is not replaced.
 
     Raises:
         NotebookError: when it is no folder, holds other files and no mark, or cannot be written.
@@ -80,6 +82,8 @@ def claim_folder(folder: Path) -> None:
                 f"replace. Name a new or an empty folder. Nothing was written."
             )
         write_whole(mark, b"Reports of lnsim: its next run may replace what lies in this folder.\n")
+        for part in parts:
+            (folder / part).mkdir(exist_ok=True)
     except OSError as error:
         raise NotebookError(f"Writing reports into '{folder}': {error.strerror or error}.") from error
 

@@ -7,55 +7,37 @@ the page makes it again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.extract import Extracted, extract_and_keep
+from lnsim.checkpoint.source import Progress
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name, notebooks_dir, project_root
-from lnsim.render.execution import execute
-from lnsim.render.notebooks import notebook_of_two
+from lnsim.render.notebooks import execute, notebook_of_two
+from lnsim.render.pair_view import Comparison
 from lnsim.render.saving import claim_folder, write_whole
 from lnsim.text import json_text, printable
 
-__all__ = ["Asked", "write_page_of_two"]
+__all__ = ["write_page_of_two"]
 
 _RECORD = "comparison.json"
 _TIMEOUT = 600
 _LONGEST_NAME = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked for.
-
-    Args:
-        a: what was read of one model.
-        b: what was read of the other.
-        roles: those compared; every one that both have where there are none here.
-        n_permutations: of the channels.
-        seed: of the permutations.
-        command: what makes the page again.
-        record: what ``lnsim compare --json`` says of the two.
-    """
-
-    a: Extracted
-    b: Extracted
-    roles: tuple[str, ...]
-    n_permutations: int
-    seed: int
-    command: str
-    record: Mapping[str, Any]
-
-
-def write_page_of_two(folder: Path, asked: Asked, progress: Callable[[int, int], None] = lambda done, of: None) -> Path:
+def write_page_of_two(
+    folder: Path, a: Extracted, b: Extracted, found: Comparison, parameters: Mapping[str, Any], progress: Progress
+) -> Path:
     """Run the notebook of two models, and write its page.
 
     Args:
         folder: where everything goes; new, empty, or that of an earlier page on the same two.
-        asked: the two and the test.
+        a: what was read of one model.
+        b: what was read of the other.
+        found: the comparison of the two.
+        parameters: of the notebook, but for the two models and the folder.
         progress: told when the notebook begins, and when it has ended.
 
     Returns:
@@ -67,17 +49,15 @@ def write_page_of_two(folder: Path, asked: Asked, progress: Callable[[int, int],
     """
     from lnsim.render.html import read_report, write_report
 
-    _check_real(asked)
-    _check_folder(folder, asked)
+    _check_real(a, b)
+    _check_folder(folder, found.names)
     claim_folder(folder)
     progress(0, 1)
     try:
-        parameters = _keep(folder / "vectors", asked)
-        write_whole(folder / _RECORD, (json_text(dict(asked.record), indent=1) + "\n").encode("utf-8"))
+        parameters = {**parameters, **_keep(folder / "vectors", a, b), "folder": str(folder.resolve())}
+        write_whole(folder / _RECORD, (json_text(found.record(), indent=1) + "\n").encode("utf-8"))
     except OSError as error:
         raise NotebookError(f"Writing a report into '{folder}': {error.strerror or error}.") from error
-    parameters |= {"folder": str(folder.resolve()), "command": asked.command, "roles": list(asked.roles)}
-    parameters |= {"n_permutations": asked.n_permutations, "seed": asked.seed}
     notebook = notebook_of_two(notebooks_dir())
     executed = folder / notebook.path.name
     outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
@@ -90,9 +70,9 @@ def write_page_of_two(folder: Path, asked: Asked, progress: Callable[[int, int],
     return page
 
 
-def _check_real(asked: Asked) -> None:
+def _check_real(*two: Extracted) -> None:
     """Refuse synthetic vectors: the page would call them real weights."""
-    for one in (asked.a, asked.b):
+    for one in two:
         if "replica" in one.vectors.provenance:
             raise NotebookError(
                 f"Writing a report on '{one.question.source}': it is a replica, synthetic, and says nothing about a "
@@ -100,7 +80,7 @@ def _check_real(asked: Asked) -> None:
             )
 
 
-def _check_folder(folder: Path, asked: Asked) -> None:
+def _check_folder(folder: Path, names: tuple[str, str]) -> None:
     """Refuse a file, and the folder of a page on other models: it would be replaced."""
     if folder.exists() and not folder.is_dir():
         raise NotebookError(f"Writing a report into '{folder}': it is a file; name a folder.")
@@ -109,23 +89,23 @@ def _check_folder(folder: Path, asked: Asked) -> None:
         return
     try:
         earlier = json.loads(record.read_text("utf-8"))
-        two = [earlier["a"], earlier["b"]]
+        two = (earlier["a"], earlier["b"])
     except (ValueError, KeyError, TypeError):
-        two = ["other", "other"]
-    if two != [asked.record["a"], asked.record["b"]]:
+        two = ("other", "other")
+    if two != names:
         raise NotebookError(
             f"Writing a report into '{folder}': it holds a report on other models ({two[0]:.80} and {two[1]:.80}); "
             "name a new or an empty folder."
         )
 
 
-def _keep(folder: Path, asked: Asked) -> dict[str, Any]:
+def _keep(folder: Path, *two: Extracted) -> dict[str, Any]:
     """Write the extracts of the two; their places and names as the notebook takes them."""
-    names = [_name(one.question.source) for one in (asked.a, asked.b)]
+    names = [_name(one.question.source) for one in two]
     if names[0] == names[1]:
         names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
     given: dict[str, Any] = {}
-    for side, name, one in zip("ab", names, (asked.a, asked.b), strict=True):
+    for side, name, one in zip("ab", names, two, strict=True):
         path = folder / f"{side}-{extract_name(name, one.vectors.commit)}"
         if one.prepared is not None:
             one.keep(path)
