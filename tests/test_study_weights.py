@@ -90,9 +90,9 @@ def test_a_study_without_the_source_hub_is_refused(home: Path) -> None:
 
 
 def test_a_page_names_the_models_without_matrices_and_the_command_where_none_has_any(home: Path) -> None:
-    page = Page.open("08", "solar_glm", "replica", models=None)
+    page = Page.open("08", "solar_glm", "replica")
     assert list(page_weights(page, ["solar", "mixtral"], KINDS, LAYERS)) == ["solar"]
     assert list(page.missing) == ["Mixtral-8x7B"]
-    real = Page.open("08", "solar_glm", "hub", models=None)
+    real = Page.open("08", "solar_glm", "hub")
     with pytest.raises(StudyError, match=r"'solar' has no projection matrices.*--source hub --only 08"):
         page_weights(real, ["solar"], KINDS, LAYERS)
