@@ -21,9 +21,10 @@ from lnsim.errors import NotebookError
 from lnsim.render import markup
 from lnsim.render.markup import PAGE_MIME
 from lnsim.render.prose import clean_html, code_html, prose_html, slug
+from lnsim.render.record import Outcome
 from lnsim.render.saving import linked_from, write_text
 
-__all__ = ["Report", "Turn", "read_report", "write_report"]
+__all__ = ["Report", "read_report", "write_report"]
 
 _NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
 _PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
@@ -55,15 +56,6 @@ class Report:
     notebook: nbformat.NotebookNode = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A neighbour of a report: its number, its question and its file."""
-
-    number: str
-    question: str
-    file: str
-
-
 def read_report(path: Path) -> Report:
     """An executed notebook, with its answer found; NotebookError where it gives none."""
     try:
@@ -92,7 +84,7 @@ def _for_index(outputs: Sequence[Any], mark: str) -> str:
     return _NUMBERED.sub("<b>", clean_html(marked[-1])) if marked else ""
 
 
-def write_report(report: Report, path: Path, before: Turn | None = None, after: Turn | None = None) -> Path:
+def write_report(report: Report, path: Path, before: Outcome | None = None, after: Outcome | None = None) -> Path:
     """Write a report as one HTML file, with links to its neighbours and to the index.
 
     Raises:

@@ -18,7 +18,7 @@ from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import working_root
 from lnsim.render import markup, provenance
 from lnsim.render.markup import PAGE_MIME
-from lnsim.render.saving import CSV_MARK, csv_place, save_animation, save_figure, save_table
+from lnsim.render.saving import csv_place, save_animation, save_figure, save_table
 from lnsim.render.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
 
@@ -280,7 +280,7 @@ class Page:
             csv=csv_place(self.study.name, path.name) if self.out is None else f"tables/{path.name}",
         )
         marks = {name: True for name, is_so in (("headline_table", headline), ("verdicts", verdicts)) if is_so}
-        _show({"text/html": html}, {"lnsim": {CSV_MARK: path.name, **marks}})
+        _show({"text/html": html}, {"lnsim": marks} if marks else {})
 
     def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
         """What the notebook shows and what it does not show, side by side."""
