@@ -92,7 +92,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def _extract(options: argparse.Namespace) -> int:
-    from lnsim.checkpoint.extract_many import extract_many
+    from lnsim.checkpoint.extract import extract_many
     from lnsim.checkpoint.reading import Question
     from lnsim.cli_text import extract_record, extract_text
 

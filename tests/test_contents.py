@@ -17,8 +17,8 @@ import lnsim
 from lnsim.checkpoint.format.header import parse_header, read_header
 from lnsim.checkpoint.inspection import inspect
 from lnsim.checkpoint.opening import open_checkpoint
-from lnsim.checkpoint.weights import find_weights
 from lnsim.errors import FormatError, HeaderError, HubError, LnsimError
+from studies.projections.matrices import find_weights
 
 TENSORS = llama_tensors(hidden_size=64)
 NORMS = {name: array.tobytes() for name, array in TENSORS.items() if "norm" in name}

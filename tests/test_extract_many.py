@@ -10,8 +10,7 @@ from hub_stand_in import COMMIT, LATER_COMMIT, HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
 
 import lnsim
-from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.extract_many import extract_many
+from lnsim.checkpoint.extract import extract_and_keep, extract_many
 from lnsim.checkpoint.reading import Question
 from lnsim.errors import LnsimError, RepoNotFoundError, StoreError
 

@@ -6,12 +6,14 @@ runs over all comparisons of strangers together.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
+from notebook_cells import computed
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.listed_pairs import comparable, listed_pairs, pairs_of
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import permutation_test
@@ -20,7 +22,6 @@ from lnsim.study.vectors import study_vectors
 
 LEAST = 1 / 10_000
 STUDY = load_study("small_models")
-PAIRS = pairs_of(STUDY.experiments["03"]["comparisons"])
 STRANGERS = {("minilm", "e5"), ("l3", "e5"), ("whisper", "minilm"), ("whisper", "e5")}
 
 
@@ -30,14 +31,19 @@ def models() -> dict[str, NormVectors]:
 
 
 @pytest.fixture(scope="module")
-def judged(models: dict[str, NormVectors]) -> pd.DataFrame:
-    frame = listed_pairs(models, PAIRS, STUDY.relation, STUDY.labels, 9999, 0)
-    return frame.set_index(["pair", "norms"])
+def notebook() -> dict[str, Any]:
+    """What notebook 03 computes, with its own parameters: 9,999 permutations, seed 0."""
+    return computed("03", "one_by_one")
 
 
-def test_the_strangers_are_those_on_record(models: dict[str, NormVectors]) -> None:
-    found = {(one.a, one.b) for one, _, _ in comparable(models, PAIRS) if STUDY.relation(one.a, one.b).independent}
-    assert found == STRANGERS
+@pytest.fixture(scope="module")
+def judged(notebook: dict[str, Any]) -> pd.DataFrame:
+    return notebook["one_by_one"].set_index(["pair", "norms"])
+
+
+def test_the_strangers_are_those_on_record(judged: pd.DataFrame) -> None:
+    found = judged[judged["group"] == "independent"].index.get_level_values("pair")
+    assert set(found) == {f"{STUDY.labels[a]} × {STUDY.labels[b]}" for a, b in STRANGERS}
 
 
 @pytest.mark.parametrize("kind", ["exact_copy", "fine_tune", "common_ancestor"])
@@ -113,6 +119,23 @@ def test_the_listed_pairs_have_the_figures_on_record(judged: pd.DataFrame) -> No
         pytest.approx(0.014, abs=2e-3),
         pytest.approx(0.31, abs=0.03),
     )
+
+
+def test_r_without_a_channel_is_that_of_the_others(notebook: dict[str, Any]) -> None:
+    a, b = (np.random.default_rng(seed).standard_t(3, size=(3, 40)) for seed in (0, 1))
+    found = notebook["r_without_each"](a, b)
+    for channel in range(40):
+        x, y = np.delete(a, channel, 1), np.delete(b, channel, 1)
+        assert found[channel] == pytest.approx(np.mean([np.corrcoef(x[i], y[i])[0, 1] for i in range(3)]), abs=1e-12)
+
+
+def test_one_channel_that_two_strangers_share_is_named_whatever_the_sign_of_r(notebook: dict[str, Any]) -> None:
+    a, b = (np.random.default_rng(seed).standard_t(3, size=(1, 200)) * 0.1 for seed in (0, 1))
+    a[0, 50], b[0, 50] = 9, -7
+    assert notebook["carriers"](a, b, np.corrcoef(a[0], b[0])[0, 1], 0.15, 8) == "50"
+    assert notebook["extreme_channels"](a)[0] == 50
+    quiet = notebook["without_extremes"](a)
+    assert abs(quiet).max() < 5
 
 
 def test_the_common_ancestor_is_found_and_its_misses_are_seen(

@@ -6,10 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
+from made_vectors import drawn, made
 from scipy import stats
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.nulls import holm, permute_coordinates, pvalue
+from lnsim.measure.cells import cells
+from lnsim.measure.nulls import holm, permute_coordinates, pvalue, shuffled_layers
 
 
 def rows(n: int, hidden_size: int = 64, seed: int = 0) -> np.ndarray:
@@ -100,3 +102,15 @@ def test_holm_multiplies_by_the_tests_left_and_never_falls() -> None:
 
 def test_a_published_minimum_among_thirteen_tests_is_no_finding_after_holm() -> None:
     assert min(holm([0.0058, *np.linspace(0.1, 0.9, 12)])) == pytest.approx(0.0754)
+
+
+def test_a_shuffle_keeps_values_and_loses_the_pattern() -> None:
+    a, roles = drawn(0, layers=[0, 1, 3]), ["pre_mlp"]
+    models = {"a": a, "b": made(a["pre_mlp"].scale + 0.01, [0, 1, 3]), "c": drawn(1, layers=[0, 1, 2, 3])}
+    broken = shuffled_layers(models, roles, seed=3)
+    assert (np.sort(broken["a"]["pre_mlp"].scale) == np.sort(models["a"]["pre_mlp"].scale)).all()
+    assert (broken["a"]["pre_mlp"].scale == shuffled_layers({"a": models["a"]}, roles, 3)["a"]["pre_mlp"].scale).all()
+    before, after = (cells(some, [("a", "b"), ("a", "c")], roles).groupby("b") for some in (models, broken))
+    assert before.pearson.mean()["b"] > 0.2
+    assert abs(after.pearson.mean()["b"]) < 0.1
+    assert after.cosine.mean()["c"] == pytest.approx(before.cosine.mean()["c"], abs=0.01)

@@ -14,10 +14,10 @@ import pytest
 from safetensors_bytes import file_bytes
 
 from lnsim.checkpoint.local import open_local
-from lnsim.checkpoint.weights import find_weights
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import pvalue
+from studies.projections.matrices import find_weights
 from studies.projections.scores import (
     ROWS,
     Blocks,

@@ -28,7 +28,8 @@ CONFIG = LLAMA_CONFIG | {"hidden_size": 2048}
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 LIMITED = """
-import resource
+import resource, sys
+sys.dont_write_bytecode = True  # cut off, it would break whatever reads it later
 resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
 from lnsim.cli import main
 main()

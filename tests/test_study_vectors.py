@@ -80,7 +80,7 @@ def test_fetching_keeps_what_could_be_read_and_names_the_rest(monkeypatch: pytes
             asked.append(question)
             yield SourceError("It is gated.") if question.source.startswith("zai") else None
 
-    monkeypatch.setattr("lnsim.checkpoint.extract_many.extract_many", keep)
+    monkeypatch.setattr("lnsim.checkpoint.extract.extract_many", keep)
     study, told = load_study("solar_glm"), []
     failed = fetch_study(study, told.append)
     assert [question.source for question in asked] == [model.repo_id for model in study.models]

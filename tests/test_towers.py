@@ -18,8 +18,7 @@ from safetensors_bytes import checkpoint_files, write_files
 from traced_families import TRACED, shapes_of
 
 import lnsim
-from lnsim.checkpoint.extract import Extracted
-from lnsim.checkpoint.extract_many import read_pair
+from lnsim.checkpoint.extract import Extracted, read_pair
 from lnsim.checkpoint.reading import Question
 from lnsim.errors import ComparisonError, RoleError
 from lnsim.measure.comparable import check_offsets, common_roles, same_bits, why_not_bits

@@ -12,8 +12,9 @@ from safetensors_bytes import checkpoint_files, file_bytes, write_files
 
 from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.opening import open_checkpoint
-from lnsim.checkpoint.weights import KINDS, find_weights
 from lnsim.errors import FormatError, RangeError, TensorNotFoundError, UnsupportedDtypeError
+from lnsim.study.catalog import MATRIX_KINDS
+from studies.projections.matrices import find_weights
 
 RNG = np.random.default_rng(0)
 
@@ -23,7 +24,7 @@ def matrix(rows: int = 12, columns: int = 8) -> np.ndarray:
 
 
 TENSORS = {
-    f"model.layers.{layer}.self_attn.{kind}.weight": matrix() for layer in (0, 1) for kind in ("q_proj", *KINDS)
+    f"model.layers.{layer}.self_attn.{kind}.weight": matrix() for layer in (0, 1) for kind in ("q_proj", *MATRIX_KINDS)
 } | {"model.layers.0.input_layernorm.weight": matrix(1)[0]}
 
 
@@ -34,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_matrices_are_found_by_kind_and_layer_and_read_block_by_block_bit_for_bit(folder: Path) -> None:
-    found = find_weights(open_local(folder), KINDS, [0, 1])
+    found = find_weights(open_local(folder), MATRIX_KINDS, [0, 1])
     assert list(found) == [("k_proj", 0), ("k_proj", 1), ("v_proj", 0), ("v_proj", 1)]
     for (kind, layer), one in found.items():
         blocks = list(one.blocks(5))

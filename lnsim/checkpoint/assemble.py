@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from lnsim.checkpoint.families.table import TOWERS
 from lnsim.checkpoint.format.decode import decode, dtype_name, to_float32
-from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.roles import ROLES, NormTensor, RoleMap
+from lnsim.checkpoint.store import StoredTensor
 from lnsim.checkpoint.vectors import RoleVectors, key_of
 from lnsim.errors import RoleError
 
@@ -67,24 +67,22 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
 
 
 def build_roles(
-    selection: Selection, infos: Mapping[str, TensorInfo], data: Mapping[str, bytes], *, where: str
+    selection: Selection, tensors: Mapping[str, StoredTensor], *, where: str
 ) -> tuple[dict[str, RoleVectors], tuple[str, ...]]:
     """Vectors of every selected role, and sentences on what is odd about them.
 
     Args:
         selection: what was read.
-        infos: dtype and shape by tensor name.
-        data: bytes by tensor name.
+        tensors: by name.
         where: the checkpoint, for messages.
 
     Raises:
         RoleError: when two tensors claim the same layer of a role, or layers differ in width.
     """
     arrays = {
-        name: decode(
-            data[name], infos[name].dtype, infos[name].shape, where=f"tensor '{name:.160}' of {where}"
-        ).reshape(-1)
+        name: decode(one.data, one.dtype, one.shape, where=f"tensor '{name:.160}' of {where}").reshape(-1)
         for name in selection.names
+        for one in (tensors[name],)
     }
     found: dict[str, RoleVectors] = {}
     notes: list[str] = []

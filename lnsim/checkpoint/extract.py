@@ -1,44 +1,52 @@
-"""This module joins the readers: a SOURCE in, the norm vectors of a checkpoint out, kept as an extract where asked."""
+"""This module joins the readers: SOURCEs in, the norm vectors of checkpoints out, kept as extracts where asked.
+
+Many are read at once, under one bound of requests in flight.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
+from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.naming import Origin, choose_paths, origin_of
 from lnsim.checkpoint.opening import IN_FLIGHT, Found, find_source, open_found, open_stored
-from lnsim.checkpoint.reading import ANSWERS_KEY, ROLES_KEY, Prepared, Question, Reading, read_norms
+from lnsim.checkpoint.reading import Question, Reading, read_norms
 from lnsim.checkpoint.source import Progress, no_progress
-from lnsim.checkpoint.store import json_texts, kept_header, provenance_at, read_provenance
-from lnsim.checkpoint.vectors import NormVectors
+from lnsim.checkpoint.store import (
+    ANSWERS_KEY,
+    ROLES_KEY,
+    Provenance,
+    StoredTensor,
+    json_texts,
+    kept_header,
+    provenance_at,
+    read_provenance,
+    write_extract,
+)
+from lnsim.checkpoint.vectors import NormVectors, same_stored
 from lnsim.errors import LnsimError, StoreError
 from lnsim.paths import vectors_dir
 
-__all__ = ["Extracted", "Plan", "extract", "extract_and_keep", "find_to_keep", "load", "place", "read", "read_to_keep"]
+__all__ = ["Extracted", "extract", "extract_and_keep", "extract_many", "load", "read_many", "read_pair"]
+
+_AT_ONCE = 4
+"""Checkpoints read at once: enough that some can ask while others think. Ten would hold 8 MiB more of headers."""
+
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An extract of the same source and commit that lies where a new one would.
-
-    Args:
-        path: where it lies.
-        names: the tensors that it holds.
-        roles: the role keys that it holds.
-        answers: the questions that it answers.
-    """
-
-    path: Path
-    names: tuple[str, ...]
-    roles: tuple[str, ...]
-    answers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
+class _Plan:
     """A question whose source is known, before anything of it is read.
 
     Args:
@@ -63,13 +71,13 @@ class Extracted:
     Args:
         question: what was asked.
         vectors: the answer; ``path`` is set where the file is there already.
-        prepared: the extract; None where the file is there already.
+        prepared: what is written; None where the file is there already.
         path: where it goes; None where nobody said so.
     """
 
     question: Question
     vectors: NormVectors
-    prepared: Prepared | None
+    prepared: tuple[tuple[StoredTensor, ...], Provenance] | None = field(repr=False)
     path: Path | None = None
 
     def keep(self, path: Path | None = None) -> NormVectors:
@@ -81,7 +89,7 @@ class Extracted:
         target = path or self.path
         if self.prepared is None or target is None:
             return self.vectors
-        return replace(self.vectors, path=self.prepared.write(target))
+        return replace(self.vectors, path=write_extract(target, *self.prepared))
 
 
 def extract(
@@ -146,128 +154,83 @@ def extract_and_keep(
         LnsimError: a sentence on what could not be read or written.
     """
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
-    (planned,) = place([find_to_keep(question, out)], out, name)
-    if isinstance(planned, StoreError):
-        raise planned
-    return read_to_keep(planned, again=again, progress=progress).keep()
+    (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
+    if isinstance(found, LnsimError):
+        raise found
+    return found
 
 
-def find_to_keep(question: Question, out: Path | None = None, *, in_flight: int = IN_FLIGHT) -> Plan:
-    """Find what a question's source is, and that of a repo its commit; nothing of it is read.
+def extract_many(
+    questions: Sequence[Question],
+    *,
+    out: Path | None = None,
+    name: str | None = None,
+    again: bool = False,
+    in_flight: int = IN_FLIGHT,
+    progress: Progress = no_progress,
+) -> Iterator[NormVectors | LnsimError]:
+    """Read and keep the norm vectors of every source; one that fails does not stop the others.
 
-    Args:
-        question: what is asked.
-        out: folder for the extract, as for ``extract_and_keep``.
-        in_flight: requests at once, together with all other reading of the same number.
-
-    Raises:
-        LnsimError: a sentence on what is not there.
-    """
-    begun = time.perf_counter()
-    found = find_source(question.source, question.revision, in_flight=in_flight)
-    stays = out is None and found.path is not None and provenance_at(found.path) is not None
-    return Plan(question, found, None if stays else origin_of(found), None, begun)
-
-
-def place(plans: Iterable[Plan], out: Path | None, name: str | None = None) -> list[Plan | StoreError]:
-    """The same plans with the paths of their extracts, all of them known and checked; or why there is none.
+    What each source is, and where its extract goes, is known of all of them before the first is read. Files are written
+    by the calling thread alone, as the answers come in.
 
     Args:
-        plans: of one call.
-        out: folder for the extracts.
-        name: file name, for a single plan.
-    """
-    plans, folder = list(plans), vectors_dir() if out is None else out
-    origins = [plan.origin if name is None else replace(plan.origin, names=(name,)) for plan in plans if plan.origin]
-    paths = iter(choose_paths(origins, folder))
-    return [_placed(plan, None if plan.origin is None else next(paths)) for plan in plans]
-
-
-def _placed(plan: Plan, path: Path | StoreError | None) -> Plan | StoreError:
-    return path if isinstance(path, StoreError) else replace(plan, path=path)
-
-
-def read(question: Question, *, in_flight: int = IN_FLIGHT, progress: Progress = no_progress) -> Extracted:
-    """Read what a question asks and plan no extract; what ``data/vectors`` holds of the same commit is taken.
-
-    Raises:
-        LnsimError: a sentence on what could not be read.
-    """
-    begun = time.perf_counter()
-    found = find_source(question.source, question.revision, in_flight=in_flight)
-    folder = vectors_dir()
-    known = found.repo_name is not None and any(folder.glob(f"{_beginning(found)}*"))
-    origin = origin_of(found) if known else None  # else its commit can be asked for when it is opened
-    path = None if origin is None else folder / origin.names[0]
-    return read_to_keep(Plan(question, found, origin, path, begun), progress=progress)
-
-
-def _beginning(found: Found) -> str:
-    return "" if found.repo_name is None else found.repo_name.repo_id.replace("/", "--")
-
-
-def read_to_keep(plan: Plan, *, again: bool = False, progress: Progress = no_progress) -> Extracted:
-    """Read what is planned, or find that it was kept before.
-
-    Args:
-        plan: with its path, where it is to be kept.
+        questions: what to read.
+        out: folder for the extracts, as for ``extract_and_keep``.
+        name: file name of the extract, for a single question.
         again: read from the Hub even what is there.
-        progress: told how many reads are done of how many planned.
+        in_flight: requests at once, of all sources together.
+        progress: told how many reads of all sources are done of how many planned so far.
 
-    Raises:
-        LnsimError: a sentence on what could not be read.
+    Yields:
+        For each question in turn its vectors, or the error that says why there are none.
     """
-    found, question = plan.found, plan.question
-    kept = _kept(plan)
-    reading = _kept_reading(question, kept) if kept and found.repo_name is not None and not again else None
-    if kept is not None and reading is not None:
-        vectors = replace(reading.vectors(), path=kept.path, seconds=time.perf_counter() - plan.begun)
-        traffic = found.traffic
-        return Extracted(
-            question, replace(vectors, requests=traffic.requests, bytes_received=traffic.bytes_received), None
-        )
-    opened = open_found(found, progress=progress)
-    reading = read_norms(opened, question, keep=kept.names if kept else (), progress=progress)
-    path = reading.extract_path if plan.path is None else None
-    vectors = replace(reading.vectors(), path=path, seconds=time.perf_counter() - plan.begun)
-    return Extracted(question, vectors, None if path else _prepared(reading, plan, kept), plan.path)
+    find = partial(_find, stays=out is None, in_flight=in_flight)
+    found = list(_answers(questions, find, lambda plan: plan, no_progress))
+    origins = [plan.origin for plan in found if isinstance(plan, _Plan) and plan.origin is not None]
+    origins = [replace(origin, names=(name,)) for origin in origins] if name else origins
+    paths = iter(choose_paths(origins, vectors_dir() if out is None else out))
+    plans: list[_Plan | LnsimError] = []
+    for plan in found:
+        if isinstance(plan, _Plan) and plan.origin is not None:
+            path = next(paths)
+            plan = path if isinstance(path, StoreError) else replace(plan, path=path)
+        plans.append(plan)
+    good = [plan for plan in plans if isinstance(plan, _Plan)]
+    answers = _answers(good, partial(_read, again=again), Extracted.keep, progress)
+    return (next(answers) if isinstance(plan, _Plan) else plan for plan in plans)
 
 
-def _kept(plan: Plan) -> Kept | None:
-    """The extract that lies where this one would: of the same source and commit, so that the two can be one.
+def read_many(questions: Sequence[Question], *, progress: Progress = no_progress) -> Iterator[Extracted | LnsimError]:
+    """Read the norm vectors of every source and write nothing; what was kept before of the same commit is taken.
 
-    It may be damaged behind its header.
+    Args:
+        questions: what to read.
+        progress: told how many reads of all sources are done of how many planned.
+
+    Yields:
+        For each question in turn what was read, which can be kept later, or the error that says why there is nothing.
     """
-    if plan.origin is None or plan.path is None:
-        return None
-    header = kept_header(plan.path)
-    provenance = None if header is None else read_provenance(header)
-    if header is None or provenance is None:
-        return None
-    if (provenance.identity, provenance.commit) != (plan.origin.identity, plan.origin.commit):
-        return None
-    try:
-        roles, answers = (tuple(json_texts(header.metadata, key)) for key in (ROLES_KEY, ANSWERS_KEY))
-    except StoreError:
-        roles, answers = (), ()  # a damaged record answers nothing; the vectors stay all the same
-    return Kept(plan.path, tuple(header.tensors), roles, answers)
+    return _answers(questions, _look_and_read, lambda found: found, progress)
 
 
-def _kept_reading(question: Question, kept: Kept) -> Reading | None:
-    """The answer to a question about a repo at a commit; None where the extract does not hold it, or is damaged."""
-    if not question.answered_by(kept.answers, kept.roles):
-        return None
-    try:
-        # The family that was named, if any, stands in the extract's config.
-        return read_norms(open_local(kept.path), replace(question, model_type=None), as_asked=True)
-    except LnsimError:
-        return None  # it is read anew, and replaced
+def read_pair(
+    a: Question, b: Question, *, progress: Progress = no_progress
+) -> tuple[Extracted | LnsimError, Extracted | LnsimError]:
+    """Read two sources that are to be compared, both in the same sense, and write nothing.
 
-
-def _prepared(reading: Reading, plan: Plan, kept: Kept | None) -> Prepared:
-    answers = (*(kept.answers if kept else ()), plan.question.record()) if plan.found.repo_name is not None else ()
-    identity = None if plan.origin is None else plan.origin.identity
-    return reading.prepared(identity, answers, kept.roles if kept else ())
+    Where their main towers differ, both are read anew by a tower that they have in common; where the file of one does
+    not tell whether it stores γ minus one, and has the very bits of the other, it is read as that family.
+    """
+    found = list(read_many([a, b], progress=progress))
+    for change in (_by_one_tower, _as_one_family):
+        one, other = found
+        if isinstance(one, LnsimError) or isinstance(other, LnsimError):
+            break
+        asked = change(one, other)
+        if asked != (one.question, other.question):
+            found = list(read_many(asked, progress=progress))
+    return found[0], found[1]
 
 
 def load(source: str | Path) -> NormVectors:
@@ -282,3 +245,163 @@ def load(source: str | Path) -> NormVectors:
     begun = time.perf_counter()
     vectors = read_norms(open_stored(str(source))).vectors()
     return replace(vectors, seconds=time.perf_counter() - begun)
+
+
+def _find(question: Question, *, stays: bool, in_flight: int, progress: Progress) -> _Plan:
+    """Find what a question's source is, and of a repo its commit; an extract that ``stays`` is not written again.
+
+    That is one request at most, so no progress is told.
+    """
+    begun = time.perf_counter()
+    found = find_source(question.source, question.revision, in_flight=in_flight)
+    stays = stays and found.path is not None and provenance_at(found.path) is not None
+    return _Plan(question, found, None if stays else origin_of(found), None, begun)
+
+
+def _look_and_read(question: Question, *, progress: Progress) -> Extracted:
+    """Read what a question asks and plan no extract; what ``data/vectors`` holds of the same commit is taken."""
+    begun, folder = time.perf_counter(), vectors_dir()
+    found = find_source(question.source, question.revision)
+    name = found.repo_name
+    # Where nothing of the repo was kept, its commit can be asked for when it is opened.
+    known = name is not None and any(folder.glob(f"{name.repo_id.replace('/', '--')}*"))
+    origin = origin_of(found) if known else None
+    path = None if origin is None else folder / origin.names[0]
+    return _read(_Plan(question, found, origin, path, begun), progress=progress)
+
+
+def _read(plan: _Plan, *, again: bool = False, progress: Progress) -> Extracted:
+    """Read what is planned, or find that it was kept before."""
+    found, question = plan.found, plan.question
+    kept = _kept(plan)
+    reading = None if again or found.repo_name is None else _kept_reading(plan, kept)
+    if reading is not None:
+        traffic, path, prepared = found.traffic, plan.path, None
+    else:
+        opened = open_found(found, progress=progress)
+        reading = read_norms(opened, question, keep=kept.tensors if kept else (), progress=progress)
+        traffic, path = opened.traffic, reading.extract_path if plan.path is None else None
+        prepared = None if path else _prepared(reading, plan, kept)
+    vectors = replace(
+        reading.vectors(),
+        path=path,
+        requests=traffic.requests,
+        bytes_received=traffic.bytes_received,
+        seconds=time.perf_counter() - plan.begun,
+    )
+    return Extracted(question, vectors, prepared, plan.path)
+
+
+def _kept(plan: _Plan) -> Header | None:
+    """The header of the extract that lies where this one would: of the same source and commit, so the two can be one.
+
+    It may be damaged behind its header.
+    """
+    header = None if plan.origin is None or plan.path is None else kept_header(plan.path)
+    provenance = None if header is None else read_provenance(header)
+    if plan.origin is None or provenance is None:
+        return None
+    same = (provenance.identity, provenance.commit) == (plan.origin.identity, plan.origin.commit)
+    return header if same else None
+
+
+def _texts(kept: Header | None, key: str) -> tuple[str, ...]:
+    """A list that the extract has on record; a damaged record answers nothing, and the vectors stay all the same."""
+    try:
+        return () if kept is None else json_texts(kept.metadata, key)
+    except StoreError:
+        return ()
+
+
+def _kept_reading(plan: _Plan, kept: Header | None) -> Reading | None:
+    """The answer to a question about a repo at a commit; None where no extract holds it, or it is damaged."""
+    answered = plan.question.answered_by(_texts(kept, ANSWERS_KEY), _texts(kept, ROLES_KEY))
+    if plan.path is None or not answered:
+        return None
+    try:
+        # The family that was named, if any, stands in the extract's config.
+        return read_norms(open_local(plan.path), replace(plan.question, model_type=None), as_asked=True)
+    except LnsimError:
+        return None  # it is read anew, and replaced
+
+
+def _prepared(reading: Reading, plan: _Plan, kept: Header | None) -> tuple[tuple[StoredTensor, ...], Provenance]:
+    answers = () if plan.found.repo_name is None else (*_texts(kept, ANSWERS_KEY), plan.question.record())
+    identity = None if plan.origin is None else plan.origin.identity
+    return reading.prepared(identity, answers, _texts(kept, ROLES_KEY))
+
+
+def _by_one_tower(a: Extracted, b: Extracted) -> tuple[Question, Question]:
+    towers = [one.vectors.main_tower for one in (b, a)]
+    if towers[0] != towers[1]:
+        for tower in (*towers, *a.vectors.towers):
+            if tower != "mtp" and all(tower in one.vectors.towers for one in (a, b)):
+                return replace(a.question, tower=tower), replace(b.question, tower=tower)
+    return a.question, b.question
+
+
+def _as_one_family(a: Extracted, b: Extracted) -> tuple[Question, Question]:
+    asked = {"a": a.question, "b": b.question}
+    for side, one, other in (("a", a.vectors, b.vectors), ("b", b.vectors, a.vectors)):
+        if not one.offset.decided and other.offset.decided and other.offset.value and same_stored(one, other):
+            asked[side] = replace(asked[side], model_type=other.model_type)
+    return asked["a"], asked["b"]
+
+
+def _answers(
+    items: Sequence[A], work: Callable[..., B], finish: Callable[[B], T], progress: Progress
+) -> Iterator[T | LnsimError]:
+    """What `finish` makes of the work on each item, in their order; it is called as the results come in."""
+    if len(items) == 1:
+        yield _finished(lambda: work(items[0], progress=progress), finish)
+        return
+    if not items:
+        return
+    total = _Total(progress)
+    done: dict[int, T | LnsimError] = {}
+    pool = ThreadPoolExecutor(min(len(items), _AT_ONCE), thread_name_prefix="lnsim-model")
+    try:
+        numbers: dict[Future[B], int] = {
+            pool.submit(work, item, progress=total.part(number)): number for number, item in enumerate(items)
+        }
+        following = 0
+        for future in as_completed(list(numbers)):
+            done[numbers.pop(future)] = _finished(future.result, finish)
+            while following in done:
+                yield done.pop(following)
+                following += 1
+    except KeyboardInterrupt:
+        # Imported here: where nothing came from the Hub, its code was never loaded.
+        from lnsim.checkpoint.hub.session import close_clients
+
+        close_clients()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _finished(work: Callable[[], B], finish: Callable[[B], T]) -> T | LnsimError:
+    try:
+        return finish(work())
+    except LnsimError as error:
+        return error
+
+
+class _Total:
+    """One progress for the reads of many checkpoints."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def part(self, number: int) -> Progress:
+        """The progress of one of them."""
+
+        def tell(done: int, planned: int) -> None:
+            with self._lock:
+                self._counts[number] = done, planned
+                sums = [sum(column) for column in zip(*self._counts.values(), strict=True)]
+                self._progress(sums[0], sums[1])
+
+        return tell

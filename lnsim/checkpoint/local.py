@@ -36,7 +36,6 @@ from lnsim.checkpoint.source import (
     file_in,
     parse_config,
 )
-from lnsim.checkpoint.store import read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, RangeError, SourceError
 
 __all__ = ["commit_of_reference", "find_snapshot", "open_local", "open_snapshot", "path_on_disk"]
@@ -80,8 +79,11 @@ def open_local(
         adapter_config=lambda: _read_config(folder, ADAPTER_CONFIG_NAME, where),
     )
     opened.repo_id, opened.commit, opened.part, opened.folder = repo_id, commit, part, folder
-    if len(headers) > 1 or not _take_provenance(opened):
+    if (record := opened.record) is None:
         opened.config = _read_config(folder, CONFIG_NAME, where)
+    else:  # an extract carries its own config and origin; they count more than a file that lies beside it
+        opened.config, opened.source = record.config, record.source or source
+        opened.repo_id, opened.revision, opened.commit = record.repo_id, record.revision, record.commit
     return opened
 
 
@@ -191,17 +193,6 @@ def path_on_disk(source: str) -> Path | None:
     except (OSError, ValueError):  # not there, or no possible name: too long, with NUL, half a surrogate pair
         return None
     return path
-
-
-def _take_provenance(opened: Checkpoint) -> bool:
-    """An extract carries its own config and origin; they count more than a file that lies beside it."""
-    provenance = read_provenance(next(iter(opened.headers.values())))
-    if provenance is None:
-        return False
-    opened.config = provenance.config
-    opened.source = provenance.source or opened.source
-    opened.repo_id, opened.revision, opened.commit = provenance.repo_id, provenance.revision, provenance.commit
-    return True
 
 
 def _listing(folder: Path, where: str) -> list[str]:

@@ -7,43 +7,32 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
-from lnsim.checkpoint.format.header import Header, TensorInfo
-from lnsim.checkpoint.format.ranges import tensor_range
+from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, locate, no_progress
 from lnsim.checkpoint.store import (
+    ANSWERS_KEY,
+    ROLES_KEY,
     Identity,
     Provenance,
     StoredTensor,
     json_texts,
-    read_provenance,
     read_sources,
-    write_extract,
 )
-from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors, TensorSource
+from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.errors import RoleError, StoreError
 from lnsim.version import __version__
 
 __all__ = [
-    "ANSWERS_KEY",
-    "ROLES_KEY",
-    "Prepared",
     "Question",
     "Reading",
     "map_checkpoint",
     "read_norms",
     "tensor_infos",
 ]
-
-ANSWERS_KEY = "answers"
-"""Metadata key of an extract: the questions that it answers."""
-
-ROLES_KEY = "roles_read"
-"""Metadata key of an extract: the role keys it holds, so that a narrowed one does not look as if layers were lost."""
 
 _TOWER_KEY = "main_tower"
 """Metadata key of an extract: the checkpoint's main tower, which a narrowed extract does not show any more."""
@@ -103,27 +92,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """An extract that is ready to be written; it holds on to nothing else of the checkpoint.
-
-    Args:
-        tensors: what it holds.
-        provenance: where that came from.
-    """
-
-    tensors: tuple[StoredTensor, ...] = field(repr=False)
-    provenance: Provenance
-
-    def write(self, path: Path) -> Path:
-        """Write it to a path, whose folder is made if it is not there, and return the path.
-
-        Raises:
-            StoreError: as ``write_extract``.
-        """
-        return write_extract(path, self.tensors, self.provenance)
-
-
-@dataclass(frozen=True, slots=True)
 class Reading:
     """Bytes of a checkpoint's norms and all that is known about them.
 
@@ -131,17 +99,13 @@ class Reading:
         opened: the checkpoint.
         role_map: what each norm is.
         selection: the norms that were read.
-        infos: dtype and shape of each tensor read.
-        data: bytes of each tensor read, also of those read only to be kept.
-        sources: where these bytes came from in the first place.
+        tensors: every tensor read, also those read only to be kept, each with the place it first came from.
     """
 
     opened: Checkpoint
     role_map: RoleMap
     selection: Selection
-    infos: Mapping[str, TensorInfo]
-    data: Mapping[str, bytes] = field(repr=False)
-    sources: Mapping[str, TensorSource] = field(repr=False)
+    tensors: Mapping[str, StoredTensor] = field(repr=False)
 
     def vectors(self) -> NormVectors:
         """The norm vectors by role.
@@ -150,7 +114,7 @@ class Reading:
             RoleError: when the tensors of a role do not fit together.
         """
         opened = self.opened
-        roles, oddities = build_roles(self.selection, self.infos, self.data, where=opened.where)
+        roles, oddities = build_roles(self.selection, self.tensors, where=opened.where)
         return NormVectors(
             source=opened.source,
             commit=opened.commit,
@@ -160,7 +124,7 @@ class Reading:
             roles=roles,
             missing_layers=self.selection.missing_layers,
             notes=(*opened.notes, *self.role_map.notes, *oddities),
-            tensors=self.sources,
+            tensors={name: tensor.source for name, tensor in self.tensors.items()},
             config=opened.config or {},
             provenance=self._provenance_texts(),
             requests=opened.traffic.requests,
@@ -173,26 +137,21 @@ class Reading:
     @property
     def extract_path(self) -> Path | None:
         """The file that was read, where that is an extract already."""
-        if self.opened.folder is None or not _is_extract(self.opened):
+        if self.opened.folder is None or self.opened.record is None:
             return None
         return self.opened.folder / next(iter(self.opened.headers))
 
     def prepared(
         self, identity: Identity | None = None, answers: Sequence[str] = (), roles: Sequence[str] = ()
-    ) -> Prepared:
-        """The extract of these bytes, ready to be written.
+    ) -> tuple[tuple[StoredTensor, ...], Provenance]:
+        """What ``write_extract`` needs to write these bytes; it holds on to nothing else of the checkpoint.
 
         Args:
             identity: what the source is, where its provenance does not tell.
-            answers: the questions that it answers.
+            answers: the questions that the extract answers.
             roles: role keys that it holds beside those that were asked for.
         """
         opened = self.opened
-        tensors = [
-            StoredTensor(key, origin.dtype, self.infos[key].shape, data, origin.shard, origin.start, origin.stop)
-            for key, data in self.data.items()
-            for origin in (self.sources[key],)
-        ]
         extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
         looked_for = dict.fromkeys((*self.selection.tensors, *self.selection.missing_layers, *roles))
         extra |= {ROLES_KEY: json.dumps(list(looked_for))}
@@ -200,16 +159,18 @@ class Reading:
         extra |= {} if identity is None else identity.texts()
         if answers:
             extra |= {ANSWERS_KEY: json.dumps(list(dict.fromkeys(answers)))}
+        # The family that read the checkpoint, where someone named another than its config does.
+        named = {"model_type": self.role_map.model_type} if self.role_map.told or not opened.config else {}
         provenance = Provenance(
             source=opened.source,
             repo_id=opened.repo_id,
             commit=opened.commit,
             revision=opened.revision,
             model_type=self.role_map.model_type,
-            config=_config_read(opened, self.role_map),
+            config={**(opened.config or {}), **named, **self.role_map.shown},
             extra=extra,
         )
-        return Prepared(tuple(tensors), provenance)
+        return tuple(self.tensors.values()), provenance
 
     def _provenance_texts(self) -> dict[str, str]:
         known = {"repo_id": self.opened.repo_id, "revision": self.opened.revision, "part": self.opened.part or None}
@@ -257,21 +218,27 @@ def read_norms(
         RoleError: when the family is unknown, a wanted role is not there, or no norm has a role.
         StoreError: when a tensor to keep is not there any more.
     """
-    asked = Question(opened.source) if question is None else question
+    asked, record = question or Question(opened.source), opened.record
     role_map = map_checkpoint(opened, asked.model_type, asked.tower)
-    everything = asked.everything or (asked.roles is None and not as_asked and _is_extract(opened))
+    # Someone chose an extract's norms already: all that was chosen is the default.
+    everything = asked.everything or (asked.roles is None and not as_asked and record is not None)
     selection = select(role_map, asked.roles, everything=everything, where=opened.where)
     if not selection.tensors:
         raise RoleError(
             f"Reading {opened.where}: none of its norms has a role in the main tower; --all reads the rest."
         )
-    selection = _without_unread(selection, opened)
-    recorded = _recorded_sources(opened)
+    if record is not None and ROLES_KEY in record.extra:  # what a narrowed one was never asked to hold is not missing
+        read = json_texts(record.extra, ROLES_KEY)
+        gaps = {key: layers for key, layers in selection.missing_layers.items() if key in read}
+        selection = replace(selection, missing_layers=gaps)
     names = _with_kept(selection.names, keep, opened)
+    origins = _origins(opened, names)
     opened.keep_only(names)
-    data = opened.read(names, progress)
-    sources = {name: recorded[name] for name in data} if recorded else _sources(opened, data)
-    return Reading(opened, role_map, selection, tensor_infos(opened), data, sources)
+    infos, data = tensor_infos(opened), opened.read(names, progress)
+    tensors = {
+        name: StoredTensor(name, infos[name].dtype, infos[name].shape, data[name], *origins[name]) for name in data
+    }
+    return Reading(opened, role_map, selection, tensors)
 
 
 def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) -> tuple[str, ...]:
@@ -290,62 +257,24 @@ def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) ->
     return tuple(dict.fromkeys((*names, *keep)))
 
 
-def _config_read(opened: Checkpoint, role_map: RoleMap) -> Mapping[str, Any]:
-    """The config, with the family that read the checkpoint where someone named another than the config does."""
-    named = {"model_type": role_map.model_type} if role_map.told or not opened.config else {}
-    return {**(opened.config or {}), **named, **role_map.shown}
-
-
-def _recorded_sources(opened: Checkpoint) -> dict[str, TensorSource]:
-    """Where an extract's bytes first came from; empty for any other checkpoint, which is the source itself."""
-    return {
-        name: source
-        for header in opened.headers.values()
-        if read_provenance(header) is not None
-        for name, source in read_sources(header).items()
-    }
-
-
-def _sources(opened: Checkpoint, data: Mapping[str, bytes]) -> dict[str, TensorSource]:
+def _origins(opened: Checkpoint, names: Iterable[str]) -> dict[str, tuple[str, int, int]]:
+    """Shard, first byte and the one after the last of each tensor; of an extract, where its bytes first came from."""
+    if opened.record is not None:
+        (header,) = opened.headers.values()
+        return {name: (one.shard, one.start, one.stop) for name, one in read_sources(header).items()}
     shard_of = locate(opened.headers)
-    return {name: _source(name, shard_of[name], opened.headers[shard_of[name]], data[name]) for name in data}
-
-
-def _source(name: str, shard: str, header: Header, data: bytes) -> TensorSource:
-    info = header.tensors[name]
-    span = tensor_range(header, name)
-    start = span.start if span else header.buffer_start + info.start
-    return StoredTensor(name, info.dtype, info.shape, data, shard, start, start + len(data)).source
-
-
-def _extract_texts(opened: Checkpoint) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for header in opened.headers.values():
-        provenance = read_provenance(header)
-        if provenance is not None:
-            found.update({key: text for key, text in provenance.extra.items() if key not in (ROLES_KEY, ANSWERS_KEY)})
+    found = {}
+    for name in names:
+        if name in shard_of:  # else it cannot be read, and reading it says why
+            header = opened.headers[shard_of[name]]
+            info, first = header.tensors[name], header.buffer_start
+            found[name] = shard_of[name], first + info.start, first + info.stop
     return found
 
 
-def _roles_read(opened: Checkpoint) -> list[str] | None:
-    for header in opened.headers.values():
-        provenance = read_provenance(header)
-        if provenance is not None and ROLES_KEY in provenance.extra:
-            return json_texts(header.metadata, ROLES_KEY)
-    return None
-
-
-def _is_extract(opened: Checkpoint) -> bool:
-    """Whether someone chose these norms already; then all that was chosen is the default."""
-    return any(read_provenance(header) is not None for header in opened.headers.values())
-
-
-def _without_unread(selection: Selection, opened: Checkpoint) -> Selection:
-    """Do not report as missing what a narrowed extract was never asked to hold."""
-    read = _roles_read(opened)
-    if read is None:
-        return selection
-    return Selection(selection.tensors, {key: gap for key, gap in selection.missing_layers.items() if key in read})
+def _extract_texts(opened: Checkpoint) -> dict[str, str]:
+    extra = {} if opened.record is None else opened.record.extra
+    return {key: text for key, text in extra.items() if key not in (ROLES_KEY, ANSWERS_KEY)}
 
 
 def _hidden_size(roles: Mapping[str, RoleVectors]) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, disguise
 from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
+from lnsim.checkpoint.store import Provenance, read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
 from lnsim.tables import card, table
 
@@ -104,6 +105,12 @@ class Checkpoint:
     faults: dict[str, LnsimError] = field(default_factory=dict)
     copies: Mapping[str, Header] = field(default_factory=dict)
     folder: Path | None = None
+
+    @property
+    def record(self) -> Provenance | None:
+        """What an extract remembers of its checkpoint; None for any other checkpoint."""
+        headers = list(self.headers.values())
+        return read_provenance(headers[0]) if len(headers) == 1 else None
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"

@@ -14,9 +14,11 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from lnsim.checkpoint.format.header import LENGTH_BYTES, Header, header_stop, parse_header
 from lnsim.checkpoint.format.ranges import tensor_range
@@ -24,7 +26,9 @@ from lnsim.checkpoint.vectors import TensorSource
 from lnsim.errors import HeaderError, StoreError
 
 __all__ = [
+    "ANSWERS_KEY",
     "FORMAT",
+    "ROLES_KEY",
     "Identity",
     "Provenance",
     "StoredTensor",
@@ -39,6 +43,12 @@ __all__ = [
 FORMAT = "lnsim-extract-1"
 """Value of the metadata key ``format`` that marks an extract."""
 
+ANSWERS_KEY = "answers"
+"""Metadata key of an extract: the questions that it answers."""
+
+ROLES_KEY = "roles_read"
+"""Metadata key of an extract: the role keys it holds, so that a narrowed one does not look as if layers were lost."""
+
 _MAX_CONFIG_ITEMS = 256
 """Longer lists in a config (label names, token lists) are left out of an extract: no role depends on them."""
 
@@ -51,8 +61,9 @@ _ORIGIN_KEY = "origin"
 _PART_KEY = "part"
 """Metadata key of an extract of a part of a repo: the folder or file below its root."""
 
-
 _OWN_KEYS = ("format", "source", "repo_id", "commit", "revision", "model_type", "hidden_size", "n_layers")
+
+Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +226,7 @@ def read_provenance(header: Header) -> Provenance | None:
         commit=metadata.get("commit"),
         revision=metadata.get("revision"),
         model_type=metadata.get("model_type", ""),
-        config=_json_object(metadata, "config"),
+        config=_config(metadata.get("config", "{}")),
         extra=extra,
     )
 
@@ -226,24 +237,12 @@ def read_sources(header: Header) -> dict[str, TensorSource]:
     Raises:
         StoreError: when the record is missing, malformed, or names other tensors than the file holds.
     """
-    record = _json_object(header.metadata, "tensors")
-    if set(record) != set(header.tensors):
-        odd = sorted(set(record) ^ set(header.tensors))
+    record = _decoded(header.metadata.get("tensors", "{}"), dict[str, TensorSource], "record of byte ranges")
+    if odd := sorted(record.keys() ^ header.tensors.keys()):
         raise StoreError(
             f"Reading an extract: its record and its tensors differ in {odd[0]!r:.120} and {len(odd)} in all."
         )
-    return {name: _tensor_source(name, entry) for name, entry in record.items()}
-
-
-def _tensor_source(name: str, entry: Any) -> TensorSource:
-    """A recorded origin; anyone can have written the file, so its types are looked at before anything sorts them."""
-    kinds = {field_.name: int if field_.name in ("start", "stop") else str for field_ in fields(TensorSource)}
-    if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} != kinds:
-        raise StoreError(
-            f"Reading an extract: its record of byte ranges is malformed: tensor {name!r:.120} should tell "
-            f"{', '.join(kinds)}; found {entry!r:.120}."
-        )
-    return TensorSource(**entry)
+    return record
 
 
 def _metadata(tensors: Sequence[StoredTensor], provenance: Provenance) -> dict[str, str]:
@@ -259,13 +258,8 @@ def _metadata(tensors: Sequence[StoredTensor], provenance: Provenance) -> dict[s
         "hidden_size": str(config.get("hidden_size", hidden_size)),
         "n_layers": str(config.get("num_hidden_layers", "")),
         "config": json.dumps(config, sort_keys=True),
-        "tensors": json.dumps({tensor.name: _record(tensor.source) for tensor in tensors}),
+        "tensors": json.dumps({tensor.name: msgspec.structs.asdict(tensor.source) for tensor in tensors}),
     }
-
-
-def _record(source: TensorSource) -> dict[str, Any]:
-    # Not asdict: its deep copies were half of what writing an extract cost.
-    return {key.name: getattr(source, key.name) for key in fields(source)}
 
 
 def _trimmed(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -330,27 +324,24 @@ def _check(path: Path, tensors: Sequence[StoredTensor]) -> None:
             raise StoreError(f"Checking what was written: tensor {tensor.name!r:.120} did not read back the same.")
 
 
-def json_texts(metadata: Mapping[str, str], key: str) -> list[str]:
-    """A list of texts in an extract's metadata.
-
-    Raises:
-        StoreError: when it is none.
-    """
-    value = _json(metadata.get(key, "[]"), key)
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise StoreError(f"Reading an extract: its metadata '{key}' should be a JSON list of texts.")
-    return value
+def json_texts(metadata: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """A list of texts in an extract's metadata; raises StoreError when it is none."""
+    return _decoded(metadata.get(key, "[]"), tuple[str, ...], f"metadata '{key}'")
 
 
-def _json_object(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
-    value = _json(metadata.get(key, "{}"), key)
-    if not isinstance(value, dict):
-        raise StoreError(f"Reading an extract: its metadata '{key}' should be a JSON object.")
-    return value
-
-
-def _json(text: str, key: str) -> Any:
+def _decoded(text: str, kind: type[Decoded], what: str) -> Decoded:
+    """A part of an extract's record; anyone can have written the file, so its types are looked at."""
     try:
-        return json.loads(text)
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise StoreError(f"Reading an extract: its {what} is malformed ({error!s:.200}).") from None
+
+
+def _config(text: str) -> dict[str, Any]:
+    try:
+        config = json.loads(text)  # which takes the NaN and Infinity of a config that has them
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"Reading an extract: its metadata '{key}' should be JSON ({error}).") from None
+        raise StoreError(f"Reading an extract: its metadata 'config' should be JSON ({error}).") from None
+    if not isinstance(config, dict):
+        raise StoreError("Reading an extract: its metadata 'config' should be a JSON object.")
+    return config

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,8 +20,7 @@ from lnsim.text import printable
 __all__ = ["LLAMA_NAMES", "NormVectors", "Offset", "RoleVectors", "TensorSource", "key_of", "same_stored"]
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSource:
+class TensorSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the bytes of one stored tensor came from.
 
     Args:

@@ -8,16 +8,17 @@ layers of two models at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.tables import card, table
 
-__all__ = ["LEVEL", "NullResult", "centred_unit", "holm", "permute_coordinates", "pvalue"]
+__all__ = ["LEVEL", "NullResult", "centred_unit", "holm", "permute_coordinates", "pvalue", "shuffled_layers"]
 
 LEVEL = 0.05
 """An adjusted p-value below this is counted; the counts stand beside the p-values themselves."""
@@ -131,6 +132,29 @@ def permute_coordinates(vector: npt.ArrayLike, others: npt.ArrayLike, n_permutat
         shuffled = generator.permuted(np.broadcast_to(unit, (size, unit.size)), axis=1)
         batches.append(shuffled @ units.T)
     return np.concatenate(batches)
+
+
+def shuffled_layers(models: Mapping[str, NormVectors], roles: Sequence[str], seed: int) -> dict[str, NormVectors]:
+    """The same models with the channels of every layer shuffled, each on its own; means and spreads stay.
+
+    Args:
+        models: vectors by key; every other role is left as it is.
+        roles: roles shuffled, where a model has them.
+        seed: of the generator; every model and role has its own stream, so leaving one out changes no other.
+    """
+    return {
+        key: replace(vectors, roles={**vectors.roles, **_shuffled(vectors, [*key.encode()], roles, seed)})
+        for key, vectors in models.items()
+    }
+
+
+def _shuffled(vectors: NormVectors, stream: list[int], roles: Sequence[str], seed: int) -> dict[str, RoleVectors]:
+    found = {}
+    for role in roles:
+        if role in vectors.roles:
+            generator = np.random.default_rng([seed, *stream, *role.encode()])
+            found[role] = replace(vectors[role], scale=generator.permuted(vectors[role].scale, axis=1))
+    return found
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:

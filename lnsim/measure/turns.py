@@ -22,131 +22,76 @@ nearly as they are there:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure.model_pairs import ModelPair, having_role, with_role
-from lnsim.measure.nulls import Floats, NullResult, centred_unit, holm, pvalue
+from lnsim.measure.comparable import Rows, matched_layers
+from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
 
-__all__ = ["mean_r_tests", "turned_nulls"]
+__all__ = ["turned_nulls"]
 
-
-def mean_r_tests(
-    models: Mapping[str, NormVectors],
-    pairs: Sequence[ModelPair],
-    roles: Sequence[str],
-    n_permutations: int,
-    seed: int,
-) -> pd.DataFrame:
-    """The mean r of every pair over its common layers, against permuted channels.
-
-    Returns:
-        Columns ``pair``, ``role``, ``r_mean``, ``null_std`` (ddof 0), ``pvalue`` (two-sided) and ``p_holm`` (adjusted
-        for the number of pairs in this role).
-    """
-    frames = []
-    for role in roles:
-        comparable = with_role(models, pairs, role)
-        nulls = turned_nulls(models, comparable, role, n_permutations, seed)
-        frames.append(
-            pd.DataFrame(
-                {
-                    "pair": list(nulls),
-                    "role": role,
-                    "r_mean": [null.statistic for null in nulls.values()],
-                    "null_std": [null.null_std for null in nulls.values()],
-                    "pvalue": [null.pvalue for null in nulls.values()],
-                    "p_holm": holm([null.pvalue for null in nulls.values()]),
-                }
-            )
-        )
-    return pd.concat(frames, ignore_index=True)
+Pair = tuple[str, str]
 
 
 def turned_nulls(
-    models: Mapping[str, NormVectors], pairs: Sequence[ModelPair], role: str, n_permutations: int, seed: int
-) -> dict[str, NullResult]:
-    """The mean r of matched layers beside its null, by the pair's label.
+    models: Mapping[str, NormVectors], pairs: Iterable[Pair], role: str, n_permutations: int, seed: int
+) -> dict[Pair, NullResult]:
+    """The mean r of matched layers beside its null, by the pair.
 
     Breaks: which channel of one model stands beside which of the other. Keeps: every value of every layer, and how the
     layers of one model resemble each other.
 
     Args:
         models: vectors by key.
-        pairs: pairs that can be compared in this role; layers are matched by their number.
+        pairs: keys of two models of one width in this role; layers are matched by their number.
         role: the role compared.
         n_permutations: how many, at least 1.
         seed: of the random orders; the same seed gives the same orders for every pair of a hidden size.
 
-    p is exact where `n_permutations` is ``hidden_size - 1``, one whole order, and nearly so for more: see the top of
-    this module.
+    Returns:
+        Two-sided. p is exact where `n_permutations` is ``hidden_size - 1``, one whole order, and nearly so for more:
+        see the top of this module.
 
     Raises:
         ComparisonError: when there is nothing to permute, a pair has no layer in common, or a layer is constant.
     """
     if n_permutations < 1:
         raise ComparisonError(f"Turning channels {n_permutations} times: expected at least 1 permutation.")
-    units = _Units.of(models, role)
-    nulls: dict[str, NullResult] = {}
-    for size in dict.fromkeys(units.size(pair) for pair in pairs):
-        here = [pair for pair in pairs if units.size(pair) == size]
+    matched = {(a, b): matched_layers(models[a][role], models[b][role])[1:] for a, b in pairs}
+    if alone := [f"'{a}' and '{b}'" for (a, b), (rows, _) in matched.items() if not len(rows)]:
+        raise ComparisonError(f"Matching the layers of {alone[0]}: they have no layer number in common.")
+    keys = dict.fromkeys(key for pair in matched for key in pair)
+    units = {key: centred_unit(models[key][role].scale.astype(np.float64)) for key in keys}
+    nulls: dict[Pair, NullResult] = {}
+    for size in dict.fromkeys(units[a].shape[1] for a, _ in matched):
+        here = {pair: rows for pair, rows in matched.items() if units[pair[0]].shape[1] == size}
         parts = list(_families(units, here, n_permutations, np.random.default_rng([seed, size])))
-        for place, pair in enumerate(here):
-            null = np.concatenate([part[place] for part in parts])[:n_permutations]
-            nulls[pair.label] = pvalue(units.mean_r(pair), null)
-    return {pair.label: nulls[pair.label] for pair in pairs}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Units:
-    """The vectors of one role without their means and of length 1, by model key, with their layer numbers."""
-
-    rows: Mapping[str, Floats]
-    layers: Mapping[str, npt.NDArray[np.int64]]
-
-    @classmethod
-    def of(cls, models: Mapping[str, NormVectors], role: str) -> _Units:
-        have = having_role(models, role)
-        rows = {key: centred_unit(one.scale.astype(np.float64)) for key, one in have.items()}
-        return cls(rows, {key: one.layers for key, one in have.items()})
-
-    def size(self, pair: ModelPair) -> int:
-        return int(self.rows[pair.a].shape[1])
-
-    def matched(self, pair: ModelPair) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The rows of each model at the layers that both have."""
-        common, rows_a, rows_b = np.intersect1d(
-            self.layers[pair.a], self.layers[pair.b], assume_unique=True, return_indices=True
-        )
-        if not len(common):
-            raise ComparisonError(f"Matching the layers of {pair.label}: they have no layer number in common.")
-        return rows_a, rows_b
-
-    def mean_r(self, pair: ModelPair) -> float:
-        rows_a, rows_b = self.matched(pair)
-        return float(np.sum(self.rows[pair.a][rows_a] * self.rows[pair.b][rows_b])) / len(rows_a)
+        for (a, b), (rows_a, rows_b) in here.items():
+            mean_r = float(np.sum(units[a][rows_a] * units[b][rows_b])) / len(rows_a)
+            nulls[a, b] = pvalue(mean_r, np.concatenate([part[a, b] for part in parts])[:n_permutations])
+    return {pair: nulls[pair] for pair in matched}
 
 
 def _families(
-    units: _Units, pairs: Sequence[ModelPair], n_permutations: int, generator: np.random.Generator
-) -> Iterator[list[Floats]]:
+    units: Mapping[str, Floats],
+    matched: Mapping[Pair, tuple[Rows, Rows]],
+    n_permutations: int,
+    generator: np.random.Generator,
+) -> Iterator[dict[Pair, Floats]]:
     """Mean r of each pair at every turn of one random order, order after order until there are enough permutations."""
-    size = units.size(pairs[0])
-    keys = dict.fromkeys(key for pair in pairs for key in (pair.a, pair.b))
-    matched = [units.matched(pair) for pair in pairs]
+    keys = dict.fromkeys(key for pair in matched for key in pair)
+    size = units[next(iter(keys))].shape[1]
     for _ in range(-(-n_permutations // (size - 1))):
         order = generator.permutation(size)
-        spectra = {key: np.fft.rfft(units.rows[key][:, order], axis=1) for key in keys}
-        yield [
-            _mean_r_at_turns(spectra[pair.a][rows_a], spectra[pair.b][rows_b], size)
-            for pair, (rows_a, rows_b) in zip(pairs, matched, strict=True)
-        ]
+        spectra = {key: np.fft.rfft(units[key][:, order], axis=1) for key in keys}
+        yield {
+            (a, b): _mean_r_at_turns(spectra[a][rows_a], spectra[b][rows_b], size)
+            for (a, b), (rows_a, rows_b) in matched.items()
+        }
 
 
 def _mean_r_at_turns(spectra_a: npt.NDArray[np.complex128], spectra_b: npt.NDArray[np.complex128], size: int) -> Floats:

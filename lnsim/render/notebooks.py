@@ -254,7 +254,8 @@ def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Pa
         try:
             _papermill(notebook.path, part, parameters, root, timeout, lambda **_hook: started.append(1))
         except RuntimeError as error:
-            if started or not tries_left or "before replying" not in str(error):
+            never_came_up = "before replying" in str(error) or "didn't respond" in str(error)
+            if started or not tries_left or not never_came_up:
                 raise
             papermill(tries_left - 1)
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lnsim.checkpoint.extract import Extracted
-from lnsim.checkpoint.extract_many import read_many, read_pair
+from lnsim.checkpoint.extract import Extracted, read_many, read_pair
 from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors

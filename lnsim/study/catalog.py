@@ -17,17 +17,30 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from lnsim.checkpoint.roles import ROLES
-from lnsim.checkpoint.weights import KINDS as MATRIX_KINDS
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
 
-__all__ = ["GROUPINGS", "KINDS", "NUMBERS", "RELATED_KINDS", "Model", "Relation", "Study", "list_studies", "load_study"]
+__all__ = [
+    "GROUPINGS",
+    "KINDS",
+    "MATRIX_KINDS",
+    "NUMBERS",
+    "RELATED_KINDS",
+    "Model",
+    "Relation",
+    "Study",
+    "list_studies",
+    "load_study",
+]
 
 NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(14))
 """Notebook numbers that a study may speak of."""
 
 GROUPINGS: tuple[str, ...] = ("kind", "family")
 """By what the models of a study can be grouped."""
+
+MATRIX_KINDS: tuple[str, ...] = ("k_proj", "v_proj")
+"""Kinds of projection matrices that a study may speak of, by the name that their last part has in the file."""
 
 KINDS: Mapping[str, str] = {
     "exact_copy": "the norms of b are those of a, bit for bit",

@@ -71,7 +71,7 @@ def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) ->
     Raises:
         StudyError: when the study's file does not allow the source ``hub``.
     """
-    from lnsim.checkpoint.extract_many import extract_many
+    from lnsim.checkpoint.extract import extract_many
     from lnsim.checkpoint.reading import Question
     from lnsim.paths import vectors_dir
 

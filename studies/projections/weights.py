@@ -15,12 +15,12 @@ from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
-from lnsim.checkpoint.weights import WeightMatrix, find_weights
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.paths import replica_dir, working_root
 from lnsim.render.page import Page
 from lnsim.study.catalog import Model, Study
 from lnsim.study.vectors import fetch_command, no_replica, source_kind
+from studies.projections.matrices import WeightMatrix, find_weights
 
 __all__ = ["StudyWeights", "fetch_for", "fetch_weights", "page_weights", "study_weights", "weights_path"]
 
@@ -65,7 +65,7 @@ def study_weights(
         study: as read from its file.
         source: ``auto``, ``stored``, ``hub`` or ``replica``.
         keys: model keys.
-        kinds: among ``lnsim.checkpoint.weights.KINDS``.
+        kinds: among ``lnsim.study.catalog.MATRIX_KINDS``.
         layers: zero-based block numbers.
 
     Raises:
@@ -119,7 +119,7 @@ def fetch_weights(
     Args:
         study: as read from its file.
         keys: model keys.
-        kinds: among ``lnsim.checkpoint.weights.KINDS``.
+        kinds: among ``lnsim.study.catalog.MATRIX_KINDS``.
         layers: zero-based block numbers.
         each: called with a model's key when it was read.
 

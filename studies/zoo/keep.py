@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.reading import read_norms
+from lnsim.checkpoint.store import write_extract
 
 __all__ = ["keep_norms"]
 
@@ -24,6 +25,7 @@ def keep_norms(checkpoint: Path, name: str, record: Mapping[str, str], out: Path
     Raises:
         LnsimError: a sentence on what could not be read or written.
     """
-    prepared = read_norms(open_local(checkpoint, source=f"zoo/{name}")).prepared()
-    provenance = replace(prepared.provenance, extra={**prepared.provenance.extra, **record})
-    return replace(prepared, provenance=provenance).write(out / f"{name}.safetensors")
+    tensors, provenance = read_norms(open_local(checkpoint, source=f"zoo/{name}")).prepared()
+    return write_extract(
+        out / f"{name}.safetensors", tensors, replace(provenance, extra={**provenance.extra, **record})
+    )

@@ -18,10 +18,7 @@ from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.errors import FormatError, TensorNotFoundError, UnsupportedDtypeError
 
-__all__ = ["KINDS", "WeightMatrix", "find_weights"]
-
-KINDS: tuple[str, ...] = ("k_proj", "v_proj")
-"""Kinds of projection matrices that are read, by the name that their last part has in the file."""
+__all__ = ["WeightMatrix", "find_weights"]
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _NAME = re.compile(r"(?:^|\.)layers\.(?P<layer>\d{1,9})\.[a-z_]*attn\.(?P<kind>\w+)\.weight$", re.ASCII)
@@ -34,7 +31,7 @@ class WeightMatrix:
 
     Args:
         opened: the checkpoint.
-        kind: one of KINDS.
+        kind: one of ``MATRIX_KINDS`` of ``lnsim.study.catalog``.
         layer: zero-based block number.
         info: the tensor's name, dtype and shape ``(rows, columns)``.
     """
@@ -83,7 +80,7 @@ def find_weights(
 
     Args:
         opened: the checkpoint; only its headers are used here.
-        kinds: among KINDS.
+        kinds: as the last part of their names has them.
         layers: zero-based block numbers.
 
     Raises:
