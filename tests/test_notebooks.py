@@ -51,6 +51,12 @@ def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
 
 
 @each
+def test_every_cell_has_an_id_of_its_own_so_that_a_run_gives_the_same_file(path: Path) -> None:
+    ids = [cell["id"] for cell in json.loads(path.read_text())["cells"]]
+    assert len(set(ids)) == len(ids)
+
+
+@each
 def test_code_cells_are_short_and_neither_read_nor_write_by_themselves(path: Path) -> None:
     for cell in cells(path, "code"):
         assert len(source(cell).splitlines()) <= 15, source(cell)
