@@ -1,7 +1,4 @@
-"""The notebooks as they are stored: one shape, short cells that compute, real parameters, no outputs.
-
-`OPAQUE` lists those whose experiment still lies in the library; it only ever gets shorter.
-"""
+"""The notebooks as they are stored: one shape, short cells that compute, real parameters, no outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from lnsim.study.catalog import list_studies, load_study
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-OPAQUE = {"10"}
 SECTIONS = ["Question", "Parameters", "Data", "Result", "Control", "What this does and does not show", "Provenance"]
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -46,14 +42,10 @@ def test_a_notebook_opens_with_its_question_and_has_the_seven_sections_in_order(
 
 
 @each
-def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
+def test_a_notebook_is_stored_without_outputs_and_each_cell_with_an_id_of_its_own(path: Path) -> None:
+    names = [cell["id"] for cell in json.loads(path.read_text())["cells"]]
+    assert len(set(names)) == len(names)
     assert not any(cell["outputs"] or cell["execution_count"] for cell in cells(path, "code"))
-
-
-@each
-def test_every_cell_has_an_id_of_its_own_so_that_a_run_gives_the_same_file(path: Path) -> None:
-    ids = [cell["id"] for cell in json.loads(path.read_text())["cells"]]
-    assert len(set(ids)) == len(ids)
 
 
 @each
@@ -70,9 +62,7 @@ def test_code_cells_are_short_and_neither_read_nor_write_by_themselves(path: Pat
         ]
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in NOTEBOOKS if path.stem[:2] not in OPAQUE], ids=lambda path: path.stem
-)
+@each
 def test_a_notebook_is_the_experiment(path: Path) -> None:
     """At least half of its statements, by lines and without imports and parameters, compute; parameters have values."""
     own = page = 0
