@@ -71,7 +71,7 @@ def test_a_page_numbers_an_animation_marks_a_replica_and_frees_its_figure(
     page = page_module.Page.open("07", "solar_glm")
     page.kind = kind
     drawn = moving()
-    page.animation(drawn, "mean_removal", "They part.", "Slowly.", alt="two vectors")
+    page.figure(drawn, "mean_removal", "They part.", "Slowly.", alt="two vectors")
     assert f"<b>{mark}Figure 1. They part.</b>" in shown[0]["text/html"]
     assert any(text.get_text() == "REPLICA" for text in drawn.figure.texts) is bool(mark)
     assert (tmp_path / "figures" / "solar_glm" / "07_mean_removal.gif").is_file()

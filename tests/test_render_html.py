@@ -9,7 +9,8 @@ import pytest
 from render_notebooks import PICTURE, answer, code, display, markdown, write
 
 from lnsim.errors import NotebookError
-from lnsim.render.html import Turn, read_report, write_report
+from lnsim.render.html import read_report, write_report
+from lnsim.render.record import Outcome
 
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption><b>Figure 1. A line.</b> Drawn.</figcaption></figure>'
 
@@ -27,7 +28,7 @@ def executed(folder: Path, *more: object, **changes: object) -> Path:
     return write(folder / "01_fair.ipynb", *cells)  # type: ignore[arg-type]
 
 
-def html_of(path: Path, before: Turn | None = None, after: Turn | None = None) -> str:
+def html_of(path: Path, before: Outcome | None = None, after: Outcome | None = None) -> str:
     return write_report(read_report(path), path.with_suffix(".html"), before, after).read_text("utf-8")
 
 
@@ -77,7 +78,9 @@ def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
 
 def test_neighbours_stand_in_the_bar_and_at_the_foot_with_their_questions(tmp_path: Path) -> None:
     html = html_of(
-        executed(tmp_path), Turn("00", "What was read?", "00_a.html"), Turn("05", "What <changed>?", "05_b.html")
+        executed(tmp_path),
+        Outcome("00", "00_a", "What was read?", "done", 1.0),
+        Outcome("05", "05_b", "What <changed>?", "done", 1.0),
     )
     assert '<a href="00_a.html">Previous: 00</a>' in html
     assert '<a href="05_b.html"><small>Next</small><b>05 What &lt;changed&gt;?</b></a>' in html

@@ -140,7 +140,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def executed(home: Path, *names: object) -> Path:
-    outputs = [display({"text/html": "<table></table>"}, {"lnsim": {"csv": name}}) for name in names]
+    outputs = [display({"text/html": f'<a href="{csv_place("small", str(name))}">x</a>'}) for name in names]
     return write(home / "reports" / "small" / "01_try.ipynb", code("x", display({"text/plain": ""}), *outputs))
 
 

@@ -61,7 +61,3 @@ def test_roles_are_named_as_in_prose_with_their_tower() -> None:
 def test_spans_by_role_keep_the_order_of_the_rows() -> None:
     frame = pd.DataFrame({"role": ["pre_mlp", "pre_attention", "pre_mlp"], "cosine": [0.9, 0.03, 0.98]})
     assert words.by_role(frame, "cosine") == "0.90 to 0.98 for the pre-MLP norm and 0.03 for the pre-attention norm"
-
-
-def test_names_stand_with_their_numbers_and_an_undefined_one_says_so() -> None:
-    assert words.named({"cosine": 0.9164, "pearson": np.nan}, ".2f") == "cosine 0.92 and Pearson r undefined"

@@ -19,15 +19,16 @@ from traitlets.config import Config
 
 from lnsim.errors import NotebookError
 from lnsim.render import markup
+from lnsim.render.markup import PAGE_MIME
 from lnsim.render.prose import clean_html, code_html, prose_html, slug
+from lnsim.render.record import Outcome
 from lnsim.render.saving import linked_from, write_text
 
-__all__ = ["Report", "Turn", "read_report", "write_report"]
+__all__ = ["Report", "read_report", "write_report"]
 
 _NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
 _PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
 """The first figure of a report, which its entry in the index shows smaller."""
-_PAGE = "application/vnd.lnsim.page+json"
 OF_TWO = "compare"
 """What stands in place of a number on the page of any two models, which has no index and no neighbours."""
 
@@ -55,15 +56,6 @@ class Report:
     notebook: nbformat.NotebookNode = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A neighbour of a report: its number, its question and its file."""
-
-    number: str
-    question: str
-    file: str
-
-
 def read_report(path: Path) -> Report:
     """An executed notebook, with its answer found; NotebookError where it gives none."""
     try:
@@ -71,7 +63,7 @@ def read_report(path: Path) -> Report:
     except (OSError, ValueError, nbformat.ValidationError) as error:
         raise NotebookError(f"Reading the executed notebook {path.name}: {error}.") from error
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ()) if output.get("data")]
-    pages = [output.data[_PAGE] for output in outputs if _PAGE in output.data]
+    pages = [output.data[PAGE_MIME] for output in outputs if PAGE_MIME in output.data]
     if not pages:
         raise NotebookError(f"Reading the executed notebook {path.name}: it gives no answer; call page.answer(...).")
     pictures = [found for output in outputs for found in _PICTURE.findall(output.data.get("text/html", ""))]
@@ -92,62 +84,35 @@ def _for_index(outputs: Sequence[Any], mark: str) -> str:
     return _NUMBERED.sub("<b>", clean_html(marked[-1])) if marked else ""
 
 
-def write_report(report: Report, path: Path, before: Turn | None = None, after: Turn | None = None) -> Path:
+def write_report(report: Report, path: Path, before: Outcome | None = None, after: Outcome | None = None) -> Path:
     """Write a report as one HTML file, with links to its neighbours and to the index.
 
     Raises:
         NotebookError: when a formula cannot be read.
     """
-    contents = _mark_sections(report.notebook)
-    resources = {"lnsim": _context(report, contents, before, after)}
-    body, _ = _exporter().from_notebook_node(report.notebook, resources=resources)
-    if report.page["number"] != OF_TWO:
-        body = linked_from(body, str(report.page["study"]))
-    return write_text(path, body)
+    page, alone = report.page, report.page["number"] == OF_TWO
+    given = {
+        "title": report.title, "page": page, "page_mime": PAGE_MIME, "contents": _mark_sections(report.notebook),
+        "badge": markup.badge(page["source"]), "says": markup.answer(page), "alone": alone, "before": before,
+        "after": after, "banner": markup.REPLICA_BANNER if page["source"] == "replica" else "",
+        "css": markup.asset("report.css"), "script": markup.asset("theme.js") + markup.asset("tables.js"),
+    }  # fmt: skip
+    body, _ = _exporter().from_notebook_node(report.notebook, resources={"lnsim": given})
+    return write_text(path, body if alone else linked_from(body, str(page["study"])))
 
 
 @cache
 def _exporter() -> Any:
-    config = Config({"TemplateExporter": {"extra_template_basedirs": [str(markup.TEMPLATES)]}})
-    exporter: Any = TemplateExporter(config=config, template_name="lnsim", file_extension=".html")  # type: ignore[no-untyped-call]
     # The first of these that an output has is shown.
-    exporter.register_filter("filter_data_type", _shown_types)
-    exporter.register_filter("prose", prose_html)
-    exporter.register_filter("code", code_html)
-    exporter.register_filter("clean", clean_html)
+    kinds = ["text/html", "text/markdown", "image/png", "text/plain"]
+    folder = [str(markup.TEMPLATES)]
+    config = Config(
+        TemplateExporter={"extra_template_basedirs": folder}, NbConvertBase={"display_data_priority": kinds}
+    )
+    exporter: Any = TemplateExporter(config=config, template_name="lnsim", file_extension=".html")  # type: ignore[no-untyped-call]
+    for name, shown in {"prose": prose_html, "code": code_html, "clean": clean_html}.items():
+        exporter.register_filter(name, shown)
     return exporter
-
-
-def _shown_types(data: Mapping[str, Any]) -> list[str]:
-    order = ("text/html", "text/markdown", "image/png", "text/plain")
-    return [kind for kind in order if kind in data][:1]
-
-
-def _context(
-    report: Report, contents: Sequence[tuple[str, str]], before: Turn | None, after: Turn | None
-) -> dict[str, Any]:
-    page = report.page
-    links = [(f"Previous: {before.number}", before.file)] if before else []
-    alone = page["number"] == OF_TWO
-    links += [] if alone else [("Index", "../index.html")]
-    links += [(f"Next: {after.number}", after.file)] if after else []
-    return {
-        "title": report.title, "study": page["study"], "number": page["number"], "compared": page["compared"],
-        "badge": markup.badge(page["source"]), "says": markup.answer(page),
-        "banner": markup.REPLICA_BANNER if page["source"] == "replica" else "",
-        "contents": contents, "links": links, "alone": alone,
-        "turn": [] if alone else [_turn("Previous", before), _index_turn(), _turn("Next", after)],
-        "css": markup.asset("report.css"), "script": markup.asset("theme.js") + markup.asset("tables.js"),
-        "page_mime": _PAGE,
-    }  # fmt: skip
-
-
-def _turn(place: str, turn: Turn | None) -> tuple[str, str, str]:
-    return (place, f"{turn.number} {turn.question}", turn.file) if turn else (place, "", "")
-
-
-def _index_turn() -> tuple[str, str, str]:
-    return "Index", "All studies", "../index.html"
 
 
 def _take_title(notebook: nbformat.NotebookNode, name: str) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BADGES",
+    "PAGE_MIME",
     "REPLICA_BANNER",
     "TEMPLATES",
     "animation",
@@ -36,6 +37,9 @@ __all__ = [
     "says",
     "typographic",
 ]
+
+PAGE_MIME = "application/vnd.lnsim.page+json"
+"""Output that carries the answer, the source and the models of a page."""
 
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of the templates, the style sheet and the scripts."""

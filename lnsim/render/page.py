@@ -17,7 +17,8 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import working_root
 from lnsim.render import markup, provenance
-from lnsim.render.saving import CSV_MARK, csv_place, save_animation, save_figure, save_table
+from lnsim.render.markup import PAGE_MIME
+from lnsim.render.saving import csv_place, save_animation, save_figure, save_table
 from lnsim.render.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from lnsim.study.catalog import Study
 
 __all__ = ["PAGE_MIME", "Page"]
-
-PAGE_MIME = "application/vnd.lnsim.page+json"
-"""Output that carries the answer, the source and the models of a page."""
 
 _NO_VECTORS = "published numbers alone"
 """Source of a table that was made without any vectors."""
@@ -77,14 +75,14 @@ class Page:
         """Start a page.
 
         Args:
-            number: the notebook's number, for example ``"01"``.
+            number: as the page's, for example ``"01"``.
             study: name of the study.
-            source: where its vectors come from.
+            source: as the page's.
             variables: the notebook's variables, as ``globals()`` gives them; the page tells which of its parameters
                 differ from the study's file.
-            out: folder of the page's own tables and figures, seen from the working folder of the project; a page with
-                one needs no parameters in the study's file.
-            command: what makes the page again, where it is not ``run_all.py``.
+            out: as the page's, seen from the working folder of the project; a page with one needs no parameters in the
+                study's file.
+            command: as the page's.
 
         Raises:
             StudyError: when the study does not run this notebook.
@@ -188,7 +186,7 @@ class Page:
 
     def figure(
         self,
-        drawn: Axes | Figure,
+        drawn: Axes | Figure | Moving,
         name: str,
         claim: str,
         caption: str = "",
@@ -196,7 +194,7 @@ class Page:
         headline: bool = False,
         of_vectors: bool = True,
     ) -> None:
-        """Save a figure as PNG and SVG, then show it with its caption.
+        """Save a figure as PNG and SVG, then show it with its caption; an animation as GIF, which waits for a reader.
 
         Args:
             drawn: what ``lnsim.plots`` returned, or a figure of your own; the figure is closed afterwards.
@@ -208,32 +206,23 @@ class Page:
             headline: True for the one figure that stands at the top of the index.
             of_vectors: False where nothing in it comes from the page's vectors, so that it is no replica's.
         """
-        figure = _figure_of(drawn)
-        alt = alt or f"{claim} {_described(figure)}"
-        if of_vectors:
-            self._stamp(figure)
-        description = provenance.description(self._used.values())
-        svg = save_figure(figure, self._folder("figures"), f"{self.number}_{name}", description)
-        label, alt = self._label("Figure", name, of_vectors), self._marked(alt, of_vectors)
-        html = markup.figure(svg, alt, label, claim, caption)
+        import matplotlib.pyplot as plt
+
+        from lnsim.plots.style import Moving
+
+        figure = drawn.figure if isinstance(drawn, Moving) else _figure_of(drawn)
+        alt = self._marked(alt or f"{claim} {_described(figure)}", of_vectors)
+        label = self._label("Figure", name, of_vectors)
+        if self._marked("", of_vectors):
+            figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
+        folder, file = self._folder("figures"), f"{self.number}_{name}"
+        if isinstance(drawn, Moving):
+            html = markup.animation(save_animation(drawn, folder, file), alt, label, claim, caption)
+        else:
+            svg = save_figure(figure, folder, file, provenance.description(self._used.values()))
+            html = markup.figure(svg, alt, label, claim, caption)
         _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
-        _close(figure)
-
-    def animation(self, drawn: Moving, name: str, claim: str, caption: str, alt: str) -> None:
-        """Save an animation as GIF, then show it behind a button: nothing moves before a reader asks for it.
-
-        Args:
-            drawn: what ``lnsim.plots`` returned, or a figure of your own; its figure is closed afterwards.
-            name: subject; the file is called ``NN_name.gif``.
-            claim: the sentence in bold: what the animation means.
-            caption: what is drawn, and which still figure says the same.
-            alt: what is seen, with the numbers, for a reader who does not see it.
-        """
-        self._stamp(drawn.figure)
-        gif = save_animation(drawn, self._folder("figures"), f"{self.number}_{name}")
-        html = markup.animation(gif, self._marked(alt), self._label("Figure", name), claim, caption)
-        _show({"text/html": html})
-        _close(drawn.figure)
+        plt.close(figure)  # else JupyterLab would show it a second time
 
     def table(
         self,
@@ -291,7 +280,7 @@ class Page:
             csv=csv_place(self.study.name, path.name) if self.out is None else f"tables/{path.name}",
         )
         marks = {name: True for name, is_so in (("headline_table", headline), ("verdicts", verdicts)) if is_so}
-        _show({"text/html": html}, {"lnsim": {CSV_MARK: path.name, **marks}})
+        _show({"text/html": html}, {"lnsim": marks} if marks else {})
 
     def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
         """What the notebook shows and what it does not show, side by side."""
@@ -317,10 +306,10 @@ class Page:
         if seed is not None:
             rows.append(("Seed", f"{seed}" + (f"; {n_permutations:,} permutations" if n_permutations else "")))
         rows.append(("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions().items())))
-        rows.append(("Made again by", f"`{self._command()}`"))
+        rows.append(("Made again by", f"`{self._made_again_by()}`"))
         _show({"text/html": markup.provenance(rows)})
 
-    def _command(self) -> str:
+    def _made_again_by(self) -> str:
         if self.command:
             return self.command
         source = "" if self.kind == "stored" else f" --source {self.kind}"
@@ -337,10 +326,6 @@ class Page:
 
     def _marked(self, text: str, of_vectors: bool = True) -> str:
         return f"REPLICA. {text}" if of_vectors and self.kind == "replica" else text
-
-    def _stamp(self, figure: Figure) -> None:
-        if self.kind == "replica":
-            figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
 
 
 def _described(figure: Figure) -> str:
@@ -361,13 +346,6 @@ def _figure_of(drawn: Axes | Figure) -> Figure:
     if not isinstance(found, Figure):
         raise NotebookError("Saving a figure: the Axes belongs to no figure.")
     return found
-
-
-def _close(figure: Figure) -> None:
-    """Free the figure, and keep JupyterLab from showing it a second time."""
-    import matplotlib.pyplot as plt
-
-    plt.close(figure)
 
 
 def _show(data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> None:

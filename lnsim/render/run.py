@@ -182,19 +182,16 @@ def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Repo
 
 def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
     """Write each report with its neighbours; remove those of failed notebooks."""
-    from lnsim.render.html import Turn, write_report
+    from lnsim.render.html import write_report
 
     run, found = _read_reports(run, folder)
-    turns = [Turn(number, report.title, f"{run.outcomes[number].file}.html") for number, report in found.items()]
-    outcomes = dict(run.outcomes)
-    for place, (number, report) in enumerate(list(found.items())):
-        before = turns[place - 1] if place else None
-        after = turns[place + 1] if place + 1 < len(turns) else None
+    outcomes, order = dict(run.outcomes), [run.outcomes[number] for number in found]
+    for before, outcome, after in zip([None, *order], order, [*order[1:], None], strict=False):
         try:
-            write_report(report, folder / turns[place].file, before, after)
+            write_report(found[outcome.number], folder / f"{outcome.file}.html", before, after)
         except NotebookError as error:
-            outcomes[number] = replace(outcomes[number], status="failed", error=str(error))
-            del found[number]
+            outcomes[outcome.number] = replace(outcome, status="failed", error=str(error))
+            del found[outcome.number]
     for outcome in outcomes.values():
         if outcome.status == "failed":
             (folder / f"{outcome.file}.html").unlink(missing_ok=True)

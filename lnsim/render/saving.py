@@ -8,7 +8,6 @@ its CSVs, taken when its notebook has just ended, and the report links these: th
 from __future__ import annotations
 
 import io
-import json
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
 
 __all__ = [
-    "CSV_MARK",
     "claim_folder",
     "csv_place",
     "figure_bytes",
@@ -199,9 +197,6 @@ def _check(name: str) -> None:
         )
 
 
-CSV_MARK = "csv"
-"""Key of an output's metadata that names the CSV of the table it shows."""
-
 _COPIES = "tables"
 """Folder of the copies, inside that of a study's reports."""
 
@@ -227,7 +222,7 @@ def linked_from(html: str, study: str, folder: str = "") -> str:
 
 
 def keep_csvs(executed: Path, study: str) -> list[Path]:
-    """Copy the CSVs of an executed notebook's tables into the folder beside it; older ones of this notebook go.
+    """Copy the CSVs that an executed notebook links into the folder beside it; older ones of this notebook go.
 
     Args:
         executed: the executed notebook; where there is none, only the older copies go.
@@ -236,12 +231,7 @@ def keep_csvs(executed: Path, study: str) -> list[Path]:
     folder = executed.parent / _COPIES
     for old in folder.glob(f"{executed.stem[:2]}_*.csv"):
         old.unlink()
+    text = executed.read_text("utf-8") if executed.is_file() else ""
     source = working_root() / "data" / "tables" / study
-    names = [name for name in _csvs_shown(executed) if (source / name).is_file()]
-    return [write_whole(folder / name, (source / name).read_bytes()) for name in names]
-
-
-def _csvs_shown(executed: Path) -> list[str]:
-    cells = json.loads(executed.read_text("utf-8"))["cells"] if executed.is_file() else []
-    marks = (output.get("metadata", {}).get("lnsim", {}) for cell in cells for output in cell.get("outputs", ()))
-    return list(dict.fromkeys(Path(str(mark[CSV_MARK])).name for mark in marks if CSV_MARK in mark))
+    linked = dict.fromkeys(re.findall(re.escape(csv_place(study, "")) + r"([a-z0-9_]+\.csv)", text))
+    return [write_whole(folder / name, (source / name).read_bytes()) for name in linked if (source / name).is_file()]

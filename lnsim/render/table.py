@@ -21,14 +21,19 @@ from lnsim.render.words import ROLE_LABELS, group_name, header_text, rounded
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["GROUP_CLASSES", "LONG", "SCALE", "Strip", "cell_text", "table"]
+__all__ = ["Strip", "cell_text", "table"]
 
-
-LONG = 14
+_LONG = 14
 """A table of more rows scrolls in a box of limited height, and can be filtered."""
 
 _WITHIN = "within"
 """The group of comparisons within one model, which stand beside those of pairs in some tables."""
+
+_GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
+"""Class in the style sheet by the group of a pair."""
+
+_SCALE = (-0.2, 1.0)
+"""Ends of the scale of a strip."""
 
 _PROSE, _LONG_PROSE = 60, 120
 """Characters of a cell that no longer fits on one line beside others, and of one that needs several."""
@@ -106,7 +111,7 @@ def table(
     tops = [(header_text(top), len(list(part))) for top, part in groupby(name[0] for name in names)]
     return filled(
         "table.html.j2",
-        box="scroll long" if len(shown) > LONG and not whole else "scroll",
+        box="scroll long" if len(shown) > _LONG and not whole else "scroll",
         kind="dataframe" + " sorts" * sorts + " cards" * cards,
         id=caption_id,
         words=" ".join(filter(None, [f"<b>{inline(f'{label} {claim}')}</b>", inline(caption), link])),
@@ -133,7 +138,7 @@ def _groups(frame: pd.DataFrame, kinds: str) -> list[str]:
     if kinds not in frame.columns or frame.columns.nlevels > 1:
         return []
     values = [str(value) for value in frame[kinds]]
-    return values if kinds != "group" or set(values) <= {*GROUP_CLASSES, _WITHIN} else []
+    return values if kinds != "group" or set(values) <= {*_GROUP_CLASSES, _WITHIN} else []
 
 
 def _cells(frame: pd.DataFrame, formats: Mapping[str, str], groups: Sequence[str]) -> pd.DataFrame:
@@ -157,7 +162,7 @@ def _cell(value: Any, group: str, spec: str) -> _Cell:
     if isinstance(value, Strip):
         return _Cell(value.html, "", value.r)
     text = cell_text(value, spec)
-    return _Cell(escape(text), text, _number(value), GROUP_CLASSES.get(group, ""))
+    return _Cell(escape(text), text, _number(value), _GROUP_CLASSES.get(group, ""))
 
 
 def _number(value: Any) -> float | None:
@@ -210,15 +215,6 @@ def _rows(shown: pd.DataFrame, groups: Sequence[str], sorts: bool, cards: bool, 
         yield of_row, {"data-v": sort_key(_number(name))}, header_text(name), row
 
 
-SCALE = (-0.2, 1.0)
-"""Ends of the scale; what lies beyond is drawn at its end."""
-
-GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
-"""Class in the style sheet by the group of a pair."""
-
-_LEFT, _LENGTH = 8, 120
-
-
 @dataclass(frozen=True, slots=True)
 class Strip:
     """One strip.
@@ -227,7 +223,7 @@ class Strip:
         r: the value, -1 to 1.
         low: lower end of the range that its null gives.
         high: upper end.
-        group: what the pair is, a key of GROUP_CLASSES.
+        group: what the pair is, a key of _GROUP_CLASSES.
     """
 
     r: float
@@ -240,23 +236,17 @@ class Strip:
             raise NotebookError(
                 f"Drawing a strip: expected r and an ascending range, found {self.r}, {self.low} and {self.high}."
             )
-        if self.group not in GROUP_CLASSES:
-            raise NotebookError(f"Drawing a strip: '{self.group}' is none of {', '.join(GROUP_CLASSES)}.")
+        if self.group not in _GROUP_CLASSES:
+            raise NotebookError(f"Drawing a strip: '{self.group}' is none of {', '.join(_GROUP_CLASSES)}.")
 
     @property
     def html(self) -> str:
         """The strip as an inline SVG, whose colours are those of the page."""
-        left, zero, right = _place(self.low), _place(0.0), _place(self.high)
-        ends = f'x1="{_LEFT}" x2="{_LEFT + _LENGTH}"'
-        return (
-            '<svg class="strip" viewBox="0 0 136 16" aria-hidden="true" focusable="false">'
-            f'<line class="axis" {ends} y1="8" y2="8"></line>'
-            f'<rect class="null" x="{left:.1f}" y="2" width="{right - left:.1f}" height="12"></rect>'
-            f'<line class="axis" x1="{zero:.1f}" x2="{zero:.1f}" y1="2" y2="14"></line>'
-            f'<circle class="{GROUP_CLASSES[self.group]}" cx="{_place(self.r):.1f}" cy="8" r="4.2"></circle></svg>'
-        )
+        places = {name: _place(value) for name, value in (("low", self.low), ("high", self.high), ("r", self.r))}
+        return filled("strip.svg.j2", zero=_place(0.0), kind=_GROUP_CLASSES[self.group], **places)
 
 
 def _place(value: float) -> float:
-    low, high = SCALE
-    return _LEFT + _LENGTH * (min(max(value, low), high) - low) / (high - low)
+    """Where a value lies in the picture; what is beyond the scale is drawn at its end."""
+    low, high = _SCALE
+    return 8 + 120 * (min(max(value, low), high) - low) / (high - low)

@@ -23,7 +23,6 @@ __all__ = [
     "group_name",
     "header_text",
     "listed",
-    "named",
     "power_of_ten",
     "role_names",
     "rounded",
@@ -83,17 +82,13 @@ GROUP_LABELS: Mapping[str, str] = {
 """How prose says between what something was measured."""
 
 
-_GROUP_NAMES: Mapping[str, str] = {"disputed": "in question"}
-"""How readers see the name of a group of pairs, where it differs: a pair that is no control need not be in dispute."""
-
-
 def group_name(group: object) -> str:
-    """A group of pairs as readers see it.
+    """A group of pairs as readers see it: one that is no control need not be in dispute.
 
     >>> group_name("disputed")
     'in question'
     """
-    return _GROUP_NAMES.get(str(group), str(group))
+    return "in question" if group == "disputed" else str(group)
 
 
 def rounded(value: float, spec: str = ".3f") -> str:
@@ -135,12 +130,6 @@ def listed(texts: Iterable[object]) -> str:
     if not parts:
         raise NotebookError("Writing a list in words: it is empty.")
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def named(values: Mapping[Hashable, float] | pd.Series, spec: str = ".3f") -> str:
-    """Names with their numbers, for example ``cosine 0.92 and Pearson r 0.86``; an undefined number says so."""
-    pairs = [(header_text(name), float(value)) for name, value in values.items()]
-    return listed(f"{name} {'undefined' if np.isnan(value) else rounded(value, spec)}" for name, value in pairs)
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
