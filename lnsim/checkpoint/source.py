@@ -21,6 +21,7 @@ __all__ = [
     "Checkpoint",
     "Fetch",
     "Progress",
+    "TotalProgress",
     "Traffic",
     "check_totals",
     "file_in",
@@ -45,6 +46,26 @@ Progress = Callable[[int, int], None]
 
 def no_progress(done: int, planned: int) -> None:
     """Report to nobody."""
+
+
+class TotalProgress:
+    """One progress for the reads of many checkpoints."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def part(self, number: int) -> Progress:
+        """The progress of one of them."""
+
+        def tell(done: int, planned: int) -> None:
+            with self._lock:
+                self._counts[number] = done, planned
+                sums = [sum(column) for column in zip(*self._counts.values(), strict=True)]
+                self._progress(sums[0], sums[1])
+
+        return tell
 
 
 @dataclass(slots=True)
