@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from unittest.mock import DEFAULT, patch
 
 from lnsim.render.page import Page
 
-__all__ = ["computed"]
+__all__ = ["computed", "defined"]
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
@@ -22,4 +23,15 @@ def computed(number: str, name: str) -> dict[str, Any]:
         for cell in json.loads(path.read_text())["cells"]:
             if cell["cell_type"] == "code" and name not in variables:
                 exec(compile("".join(cell["source"]), f"{path.stem}, {cell['id']}", "exec"), variables)
+    return variables
+
+
+def defined(number: str) -> dict[str, Any]:
+    """The functions of a notebook, and what its cells import; nothing else of it is run."""
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    cells = ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    nodes = [node for cell in cells for node in ast.parse(cell).body]
+    kept: list[ast.stmt] = [one for one in nodes if isinstance(one, ast.Import | ast.ImportFrom | ast.FunctionDef)]
+    variables: dict[str, Any] = {}
+    exec(compile(ast.Module(kept, []), path.stem, "exec"), variables)
     return variables

@@ -6,104 +6,145 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_stacks import matrix, noisy, stack
+from notebook_cells import defined
 
 from lnsim.errors import ComparisonError
-from lnsim.measure import alignment
+from lnsim.measure.alignment import LayerMatrix, margins
+
+YI = [*range(28), *range(12, 28), *range(28, 32)]
+"""Of which layers of 32 a stack of 48 is made when its middle is repeated."""
+
+
+def aligned(a: np.ndarray, b: np.ndarray, layers_b: list[int] | None = None) -> LayerMatrix:
+    return LayerMatrix.of(matrix(a, b, layers_b))
+
+
+def means(found: LayerMatrix, min_share: float = 0.5) -> dict[int, float]:
+    return {offset: found.values.ravel()[places].mean() for offset, places in found.offsets(min_share).items()}
 
 
 def test_a_fine_tune_aligns_layer_by_layer() -> None:
-    found = matrix(stack(12), noisy(stack(12)))
-    assert alignment.best_offset(found) == 0
-    assert alignment.alignment_rate(found) == 1.0
-    assert alignment.margin(found) > 0.05
-    assert (alignment.best_match(found).eval("layer_a == layer_b")).all()
-    assert alignment.layer_null(found, 999, 0).pvalue == 0.001
+    found = aligned(stack(12), noisy(stack(12)))
+    assert found.best_offset() == 0
+    assert found.alignment_rate() == 1.0
+    assert found.margin() > 0.05
 
 
 def test_a_stack_that_lost_its_first_layers_is_found_at_its_offset() -> None:
-    found = matrix(stack(16), noisy(stack(16)[4:]))
-    assert alignment.best_offset(found) == -4
-    assert alignment.alignment_rate(found, -4) == 1.0
-    assert alignment.alignment_rate(found) < 0.1
-    assert alignment.margin(found) < 0 < alignment.margin(found, -4)
-
-
-def test_a_pruned_stack_is_recovered_by_the_one_to_one_match() -> None:
-    found = matrix(stack(12), noisy(stack(12)[1::2]))
-    match = alignment.best_match(found).sort_values("layer_b")
-    assert match["layer_a"].tolist() == [1, 3, 5, 7, 9, 11]
-    assert match["value"].min() > 0.98
+    found = aligned(stack(16), noisy(stack(16)[4:]))
+    assert found.best_offset() == -4
+    assert found.alignment_rate(-4) == 1.0
+    assert found.alignment_rate() < 0.1
+    assert found.margin() < 0 < found.margin(-4)
 
 
 def test_a_depth_expanded_stack_is_recovered_layer_by_layer() -> None:
     origin = [*range(8), *range(4, 12)]
-    found = matrix(stack(12), noisy(stack(12)[origin]))
-    assert alignment.nearest(found)["layer_a"].tolist() == origin
-    assert alignment.alignment_rate(found) < 1.0
+    found = aligned(stack(12), noisy(stack(12)[origin]))
+    assert found.values.argmax(axis=0).tolist() == origin
+    assert found.alignment_rate() < 1.0
 
 
 def test_strangers_align_nowhere_though_something_is_always_the_largest() -> None:
-    found = matrix(stack(12), stack(12, seed=1))
-    assert alignment.alignment_rate(found) < 0.5
-    assert alignment.margin(found) < 0
-    assert len(alignment.best_match(found)) == 12
-    assert alignment.by_offset(found)["mean"].max() < 0.3
+    found = aligned(stack(12), stack(12, seed=1))
+    assert found.alignment_rate() < 0.5
+    assert found.margin() < 0
+    assert max(means(found).values()) < 0.3
 
 
 def test_layers_match_by_number_and_a_gap_shifts_nothing() -> None:
     kept = [0, 1, 2, 4, 5]
-    found = matrix(stack(6), noisy(stack(6)[kept]), kept)
-    assert alignment.best_offset(found) == 0
-    assert alignment.alignment_rate(found) == 1.0
-    assert alignment.diagonal_statistics(found).loc["matched", "n"] == 5
+    found = aligned(stack(6), noisy(stack(6)[kept]), kept)
+    assert found.best_offset() == 0
+    assert found.alignment_rate() == 1.0
+    assert len(found.partners(0)[0]) == 5
 
 
 def test_cells_of_one_offset_are_averaged_and_short_ones_left_out() -> None:
-    values = pd.DataFrame(np.arange(12.0).reshape(3, 4))
-    means = alignment.by_offset(values, min_share=0.5)
-    assert means.loc[0].tolist() == [3.0, 5.0]
-    assert means.loc[-1].tolist() == [2.0, 6.5]
-    assert 3 not in means.index
-    assert 3 in alignment.by_offset(values, min_share=0.0).index
+    found = LayerMatrix.of(pd.DataFrame(np.arange(12.0).reshape(3, 4)))
+    assert (means(found)[0], len(found.offsets()[0])) == (5.0, 3)
+    assert (means(found)[-1], len(found.offsets()[-1])) == (6.5, 2)
+    assert 3 not in found.offsets()
+    assert 3 in found.offsets(min_share=0.0)
 
 
 def test_the_smallest_shift_wins_where_offsets_are_equal() -> None:
-    assert alignment.best_offset(pd.DataFrame(np.ones((6, 6)))) == 0
+    assert LayerMatrix.of(pd.DataFrame(np.ones((6, 6)))).best_offset() == 0
 
 
-def test_the_statistics_of_matched_and_unmatched_cells_are_those_of_the_cells() -> None:
-    values = pd.DataFrame([[1.0, 2.0], [3.0, 6.0]])
-    found = alignment.diagonal_statistics(values)
-    assert found.loc["matched", ["n", "mean", "std", "min", "max"]].tolist() == [2, 3.5, 2.5, 1, 6]
-    assert found.loc["unmatched", ["n", "mean", "std", "median"]].tolist() == [2, 2.5, 0.5, 2.5]
-
-
-def test_layers_that_are_all_alike_have_no_order_to_find() -> None:
-    assert alignment.layer_null(pd.DataFrame(np.full((5, 5), 0.9)), 99, 0).pvalue == 1.0
-
-
-def test_the_layer_null_holds_the_means_of_permuted_columns() -> None:
-    values = pd.DataFrame([[1.0, 0.0], [0.5, 2.0]])
-    null = alignment.layer_null(values, 200, 0).null_distribution
-    assert set(null) == {1.5, 0.25}
+def test_a_margin_takes_the_second_largest_where_the_cell_is_the_largest() -> None:
+    values, rows, columns = np.array([[3.0, 1.0, 2.0], [5.0, 5.0, 0.0]]), *np.indices((2, 3)).reshape(2, 6, 1)
+    found = [float(margins(values, row, column)) for row, column in zip(rows, columns, strict=True)]
+    assert found == [1.0, -2.0, -1.0, 0.0, 0.0, -5.0]
 
 
 def test_an_undefined_cell_is_refused_with_the_reason() -> None:
     with pytest.raises(ComparisonError, match=r"found 1 undefined of 4\. A constant vector has no r"):
-        alignment.best_match(pd.DataFrame([[1.0, np.nan], [0.0, 1.0]]))
+        LayerMatrix.of(pd.DataFrame([[1.0, np.nan], [0.0, 1.0]]))
 
 
 def test_stacks_without_a_common_layer_are_refused() -> None:
-    apart = pd.DataFrame([[0.5]], index=[0], columns=[7])
+    apart = LayerMatrix.of(pd.DataFrame([[0.5]], index=[0], columns=[7]))
     with pytest.raises(ComparisonError, match="at offset 0: no layer has a partner"):
-        alignment.alignment_rate(apart)
-    with pytest.raises(ComparisonError, match="there is no matched one"):
-        alignment.diagonal_statistics(apart)
+        apart.alignment_rate()
 
 
-def test_one_layer_has_no_margin_and_no_order() -> None:
-    single = pd.DataFrame([[0.5]])
+def test_one_layer_has_no_margin() -> None:
     with pytest.raises(ComparisonError, match="b has one layer, expected at least 2"):
-        alignment.margin(single)
-    with pytest.raises(ComparisonError, match="one layer matches, expected at least 2"):
-        alignment.layer_null(single, 9, 0)
+        LayerMatrix.of(pd.DataFrame([[0.5]])).margin()
+
+
+def test_partners_are_counted_over_the_shorter_stack() -> None:
+    shorter = noisy(stack(12)[[0, 1, 4, 6]])
+    shorter[3] = stack(1, seed=5)[0]
+    expected = {"layers": 4, "same": 2, "elsewhere": 1, "without": 1}
+    assert aligned(stack(12), shorter).partner_counts() == expected
+    assert aligned(shorter, stack(12)).partner_counts() == expected
+
+
+def test_a_repeated_layer_has_its_partner_at_the_same_number() -> None:
+    found = aligned(stack(32, hidden_size=1024), noisy(stack(32, hidden_size=1024)[YI])).partner_counts()
+    assert found == {"layers": 32, "same": 28, "elsewhere": 4, "without": 0}
+
+
+def pieces(found: pd.DataFrame) -> list[tuple[str, str]]:
+    """Layers of the first and of the second, piece by piece, as notebook 06 finds them."""
+    return [(one["layers_first"], one["layers_second"]) for one in defined("06")["pieces"](found)]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.03])
+def test_a_depth_expanded_stack_is_two_pieces_that_overlap_in_the_origin(noise: float) -> None:
+    found = defined("06")["in_runs"](matrix(stack(32, hidden_size=1024), noisy(stack(32, hidden_size=1024)[YI], noise)))
+    assert [(run[0][0], run[-1][0]) for run in found] == [(0, 27), (28, 47)]
+    assert [(run[0][1], run[-1][1]) for run in found] == [(0, 27), (12, 31)]
+
+
+def test_a_pruned_stack_is_one_piece_of_step_two_whichever_comes_first() -> None:
+    whole, pruned = stack(12), noisy(stack(12)[1::2])
+    assert pieces(matrix(whole, pruned)) == [("1, 3, …, 11", "0 to 5")]
+    assert pieces(matrix(pruned, whole)) == [("0 to 5", "1, 3, …, 11")]
+
+
+def test_a_shifted_stack_is_one_piece_at_its_offset() -> None:
+    assert pieces(matrix(stack(16), noisy(stack(16)[4:]))) == [("4 to 15", "0 to 11")]
+
+
+def test_a_fine_tune_is_one_piece_at_equal_numbers_and_strangers_are_none() -> None:
+    assert pieces(matrix(stack(9), noisy(stack(9)))) == [("0 to 8", "0 to 8")]
+    assert pieces(matrix(stack(9), stack(9, seed=1))) == [("none", "none")]
+
+
+def test_a_layer_without_a_partner_parts_two_pieces() -> None:
+    b = noisy(stack(7))
+    b[3] = stack(1, seed=5)[0]
+    assert pieces(matrix(stack(7), b)) == [("0 to 2", "0 to 2"), ("4 to 6", "4 to 6")]
+
+
+def test_a_gap_in_the_layer_numbers_is_no_gap_in_a_piece() -> None:
+    kept = [0, 1, 2, 5, 6]
+    assert pieces(matrix(stack(5), noisy(stack(5)), kept)) == [("0 to 4", "0 to 6")]
+
+
+def test_two_layers_some_way_apart_are_no_run() -> None:
+    found = defined("06")["in_runs"](matrix(stack(12), noisy(stack(12)[[2, 5]])))
+    assert [[one[:2] for one in run] for run in found] == [[(0, 2)], [(1, 5)]]

@@ -8,13 +8,25 @@ import pytest
 from made_stacks import matrix, noisy, stack
 
 from lnsim.errors import ComparisonError
-from lnsim.measure import alignment
-from lnsim.measure.alignment_many import Cells, gaps, longest_ascents
-from lnsim.measure.layer_nulls import MEASURES, layer_nulls, layer_orders, match_in_order, pattern_nulls
+from lnsim.measure.alignment import LayerMatrix
+from lnsim.measure.layer_nulls import (
+    MEASURES,
+    layer_nulls,
+    layer_orders,
+    longest_ascents,
+    match_in_order,
+    pattern_nulls,
+)
 from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import channel_orders
 
 ORDERS = channel_orders(256, 99, 0)
+
+
+def best_mean(found: pd.DataFrame) -> float:
+    """The mean of the cells at the best offset."""
+    one = LayerMatrix.of(found)
+    return float(one.values.ravel()[one.offsets()[one.best_offset()]].mean())
 
 
 def test_a_fine_tune_is_beyond_both_nulls_in_every_measure() -> None:
@@ -65,10 +77,10 @@ def test_the_statistics_are_those_of_the_alignment_module() -> None:
     a, b = stack(9), noisy(stack(9)[[0, 1, 2, 3, 5, 6, 8]], 0.2)
     found = matrix(a, b)
     for nulls in (layer_nulls(found, 9, 0), pattern_nulls(a, b, found, ORDERS[:, :9])):
-        assert nulls["offset"].statistic == pytest.approx(alignment.by_offset(found)["mean"].max())
-        assert nulls["rate"].statistic == alignment.alignment_rate(found)
-        assert nulls["margin"].statistic == pytest.approx(alignment.margin(found))
-    assert nulls["match_mean"].statistic == pytest.approx(alignment.best_match(found)["value"].mean())
+        assert nulls["offset"].statistic == pytest.approx(best_mean(found))
+        assert nulls["rate"].statistic == LayerMatrix.of(found).alignment_rate()
+        assert nulls["margin"].statistic == pytest.approx(LayerMatrix.of(found).margin())
+    assert nulls["match_mean"].statistic == pytest.approx(found.to_numpy()[match_in_order(found.to_numpy())[1:]].mean())
 
 
 def test_a_null_over_layers_holds_the_measures_of_matrices_with_their_columns_permuted() -> None:
@@ -76,11 +88,11 @@ def test_a_null_over_layers_holds_the_measures_of_matrices_with_their_columns_pe
     orders, nulls = layer_orders(7, 20, 5), layer_nulls(found, 20, 5)
     for place, order in enumerate(orders):
         shuffled = pd.DataFrame(found.to_numpy()[:, order], index=found.index, columns=found.columns)
-        assert nulls["offset"].null_distribution[place] == pytest.approx(alignment.by_offset(shuffled)["mean"].max())
-        assert nulls["rate"].null_distribution[place] == alignment.alignment_rate(shuffled)
-        assert nulls["margin"].null_distribution[place] == pytest.approx(alignment.margin(shuffled))
-        match = alignment.best_match(shuffled)["layer_b"].to_numpy()[np.newaxis]
-        assert nulls["match"].null_distribution[place] == longest_ascents(match)[0] / 6
+        assert nulls["offset"].null_distribution[place] == pytest.approx(best_mean(shuffled))
+        assert nulls["rate"].null_distribution[place] == LayerMatrix.of(shuffled).alignment_rate()
+        assert nulls["margin"].null_distribution[place] == pytest.approx(LayerMatrix.of(shuffled).margin())
+        match = match_in_order(shuffled.to_numpy())[2]
+        assert nulls["match"].null_distribution[place] == longest_ascents(match[np.newaxis])[0] / 6
 
 
 def test_a_null_over_channels_holds_the_measures_of_the_permuted_rows() -> None:
@@ -88,8 +100,8 @@ def test_a_null_over_channels_holds_the_measures_of_the_permuted_rows() -> None:
     nulls = pattern_nulls(a, b, matrix(a, b), ORDERS[:, :5])
     for place, order in enumerate(ORDERS[:, :5].T):
         permuted = matrix(a, b[:, order])
-        assert nulls["margin"].null_distribution[place] == pytest.approx(alignment.margin(permuted))
-        assert nulls["offset"].null_distribution[place] == pytest.approx(alignment.by_offset(permuted)["mean"].max())
+        assert nulls["margin"].null_distribution[place] == pytest.approx(LayerMatrix.of(permuted).margin())
+        assert nulls["offset"].null_distribution[place] == pytest.approx(best_mean(permuted))
 
 
 def test_three_layers_have_too_few_orders_for_a_small_p() -> None:
@@ -103,13 +115,16 @@ def test_the_same_seed_gives_the_same_p() -> None:
     assert [null.pvalue for null in first.values()] == [null.pvalue for null in second.values()]
 
 
-def test_gaps_take_the_second_largest_where_the_cell_is_the_largest() -> None:
-    assert gaps(np.array([[3.0, 1.0, 2.0], [5.0, 5.0, 0.0]])).tolist() == [[1.0, -2.0, -1.0], [0.0, 0.0, -5.0]]
-
-
 def test_the_order_of_a_match_is_judged_by_its_longest_ascending_part() -> None:
     share, rows, columns = match_in_order(np.eye(4)[[1, 0, 2, 3]])
     assert (share, rows.tolist(), columns.tolist()) == (0.75, [0, 1, 2, 3], [1, 0, 2, 3])
+
+
+def test_a_pruned_stack_is_recovered_by_the_one_to_one_match() -> None:
+    values = matrix(stack(12), noisy(stack(12)[1::2])).to_numpy()
+    _, rows, columns = match_in_order(values)
+    assert dict(zip(columns.tolist(), rows.tolist(), strict=True)) == dict(enumerate(range(1, 12, 2)))
+    assert values[rows, columns].min() > 0.98
 
 
 def test_one_layer_or_no_permutation_is_refused() -> None:
@@ -123,8 +138,3 @@ def test_permutations_of_another_number_of_channels_are_refused() -> None:
     a = stack(3, hidden_size=32)
     with pytest.raises(ComparisonError, match="the permutations are of 256 channels"):
         pattern_nulls(a, a, matrix(a, a), ORDERS)
-
-
-def test_offsets_that_count_are_those_of_the_alignment_module() -> None:
-    found = matrix(stack(4), stack(6))
-    assert len(Cells.of(found).offsets) == len(alignment.by_offset(found))

@@ -11,7 +11,7 @@ from scipy import stats
 import lnsim
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
-from lnsim.measure.simulate import Template, fitted
+from lnsim.measure.simulate import Gaussian, Template, draw, fitted
 
 
 def real() -> np.ndarray:
@@ -68,3 +68,45 @@ def test_the_p_values_of_strangers_are_uniform(how: dict[str, str]) -> None:
     assert stats.kstest(pvalues - steps, "uniform").pvalue > 0.001
     for level in (0.05, 0.01):
         assert (np.array(pvalues) <= level).sum() <= stats.binom.ppf(0.999, len(pvalues), level)
+
+
+def test_the_published_random_vectors_have_their_closed_form() -> None:
+    closed = Gaussian(1.0, 0.1, 1.0, 0.1, 4096).closed()
+    assert closed["cosine"] == pytest.approx(0.990099, abs=5e-7)
+    assert closed["cosine_std"] == pytest.approx(0.000219, abs=5e-7)
+    assert closed["r_std"] == pytest.approx(0.0156, abs=5e-5)
+    assert closed["l2"] == pytest.approx(9.0504, abs=5e-5)
+    assert closed["l2_std"] == pytest.approx(0.1, abs=5e-4)
+
+
+@pytest.mark.parametrize("moments", [(1.0, 0.1, 1.0, 0.1), (0.5, 0.045, 1.56, 0.49), (0.016, 0.041, 0.24, 0.041)])
+def test_closed_forms_agree_with_draws(moments: tuple[float, float, float, float]) -> None:
+    vectors, n_draws = Gaussian(*moments, 1024), 4000
+    closed, simulated = vectors.closed(), vectors.simulated(draw(1024, n_draws, seed=0))
+    for name in ("cosine", "r", "l2"):
+        spread = closed[f"{name}_std"]
+        assert simulated[name] == pytest.approx(closed[name], abs=4 * spread / np.sqrt(n_draws) + 0.05 * spread)
+        assert simulated[f"{name}_std"] == pytest.approx(spread, rel=0.05)
+
+
+def test_draws_stand_for_whole_vectors() -> None:
+    draws, generator = draw(64, 3, seed=5), np.random.default_rng(5)
+    x, y = generator.standard_normal((2, 3, 64))
+    a, b = 2 + 0.5 * x, -1 + 0.3 * y
+    expected = {metric: np.diag(pairwise(a, b, metric)) for metric in ("cosine", "pearson", "l2")}
+    found = Gaussian(2, 0.5, -1, 0.3, 64).simulated(draws)
+    assert found["cosine"] == pytest.approx(expected["cosine"].mean())
+    assert found["r"] == pytest.approx(expected["pearson"].mean())
+    assert found["l2_std"] == pytest.approx(expected["l2"].std(ddof=1))
+
+
+def test_the_seed_fixes_the_draws() -> None:
+    assert (draw(32, 150, seed=1).covariance == draw(32, 150, seed=1).covariance).all()
+    assert not (draw(32, 150, seed=1).covariance == draw(32, 150, seed=2).covariance).any()
+
+
+def test_vectors_without_spread_and_too_few_draws_are_refused() -> None:
+    with pytest.raises(ComparisonError, match="found 64 channels and 0 and 1"):
+        Gaussian(1, 0, 1, 1, 64)
+    with pytest.raises(ComparisonError, match="Drawing 1 random pairs of 64 channels"):
+        draw(64, 1, seed=0)

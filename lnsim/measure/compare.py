@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
+from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.comparable import (
     check_offsets,
     common_roles,
@@ -26,7 +27,6 @@ from lnsim.measure.comparable import (
     same_bits,
     why_not_bits,
 )
-from lnsim.measure.layer_matrix import LayerMatrix
 from lnsim.measure.metrics import pairwise, undefined_rows
 from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import Orders, channel_orders, matched_null

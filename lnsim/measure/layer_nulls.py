@@ -13,7 +13,8 @@ models align better than strangers do. It rests on the assumptions of ``lnsim.me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -21,12 +22,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from lnsim.errors import ComparisonError
-from lnsim.measure import alignment
-from lnsim.measure.alignment_many import Cells, Places, gaps, longest_ascents
+from lnsim.measure.alignment import LayerMatrix, Places, margins, rates
 from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
 from lnsim.measure.permutation import Orders
 
-__all__ = ["MEASURES", "layer_nulls", "layer_orders", "match_in_order", "pattern_nulls"]
+__all__ = ["MEASURES", "layer_nulls", "layer_orders", "longest_ascents", "match_in_order", "pattern_nulls"]
 
 MEASURES: Mapping[str, str] = MappingProxyType(
     {
@@ -60,10 +60,10 @@ def layer_nulls(matrix: pd.DataFrame, n_permutations: int, seed: int, min_share:
     """The measures of an alignment beside their nulls over orders of b's layers.
 
     Args:
-        matrix: likeness by layer, as ``lnsim.measure.alignment`` takes it.
+        matrix: likeness by layer, its labels are the layer numbers.
         n_permutations: orders of the layers of b, the same ones for all measures.
         seed: of the orders.
-        min_share: which offsets count, as in ``alignment.by_offset``.
+        min_share: which offsets count, as in ``LayerMatrix.offsets``.
 
     Returns:
         By the name in MEASURES. The best one-to-one match pairs the same vectors whatever their order; what is judged
@@ -72,18 +72,17 @@ def layer_nulls(matrix: pd.DataFrame, n_permutations: int, seed: int, min_share:
     Raises:
         ComparisonError: for undefined values, fewer than 2 layers of b, or no layer number in common.
     """
-    cells, values = Cells.of(matrix, min_share), matrix.to_numpy(dtype=np.float64)
+    cells = _Cells.of(matrix, min_share)
+    values = cells.matrix.values
     orders = layer_orders(matrix.shape[1], n_permutations, seed)
-    partners = orders[:, cells.columns]
-    largest = values >= values.max(axis=1, keepdims=True) - 1e-12
-    shuffled = (values[:, orders[start : start + _BATCH]].swapaxes(0, 1) for start in range(0, len(orders), _BATCH))
+    parts = [
+        _measures(cells, values[:, orders[start : start + _BATCH]].swapaxes(0, 1))
+        for start in range(0, len(orders), _BATCH)
+    ]
     found, _, places = match_in_order(values)
-    return {
-        "offset": _judged(cells.best_means(values[np.newaxis]), [cells.best_means(part) for part in shuffled]),
-        "rate": pvalue(alignment.alignment_rate(matrix), largest[cells.rows, partners].mean(axis=1), "greater"),
-        "margin": pvalue(alignment.margin(matrix), gaps(values)[cells.rows, partners].mean(axis=1), "greater"),
-        "match": _judged([found], [longest_ascents(np.argsort(orders, axis=1)[:, places]) / len(places)]),
-    }
+    nulls = _judged(_measures(cells, values[np.newaxis]), parts)
+    ascents = longest_ascents(np.argsort(orders, axis=1)[:, places]) / len(places)
+    return nulls | {"match": pvalue(found, ascents, "greater")}
 
 
 def pattern_nulls(
@@ -95,7 +94,7 @@ def pattern_nulls(
         a: rows of one model, shape ``(n_layers_a, hidden_size)``; b those of the other.
         matrix: their Pearson correlations; its labels are the layer numbers.
         orders: as ``permutation.channel_orders`` makes them; 999 of 46 x 46 x 4096 take some seconds.
-        min_share: which offsets count, as in ``alignment.by_offset``.
+        min_share: which offsets count, as in ``LayerMatrix.offsets``.
 
     Returns:
         By the name in MEASURES, and ``match_mean``: the mean value of the best one-to-one match.
@@ -109,10 +108,9 @@ def pattern_nulls(
             f"Permuting the channels of {unit_a.shape} and {unit_b.shape}: the matrix given is {matrix.shape}, the "
             f"permutations are of {len(orders)} channels."
         )
-    cells = Cells.of(matrix, min_share)
+    cells = _Cells.of(matrix, min_share)
     measured = _all_measures(cells, (unit_a @ unit_b.T)[np.newaxis])
-    parts = [_all_measures(cells, part) for part in _permuted(unit_a, unit_b, orders)]
-    return {name: _judged(measured[name], [part[name] for part in parts]) for name in measured}
+    return _judged(measured, [_all_measures(cells, part) for part in _permuted(unit_a, unit_b, orders)])
 
 
 def match_in_order(values: Floats) -> tuple[float, Places, Places]:
@@ -123,6 +121,19 @@ def match_in_order(values: Floats) -> tuple[float, Places, Places]:
     return float(longest_ascents(columns[np.newaxis])[0]) / len(columns), rows, columns
 
 
+def longest_ascents(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """Length of the longest ascending part of each row, entries between its members being left out.
+
+    >>> longest_ascents(np.array([[0, 1, 5, 2, 3], [4, 3, 2, 1, 0]])).tolist()
+    [4, 1]
+    """
+    lengths = np.ones(rows.shape, dtype=np.int64)
+    for place in range(1, rows.shape[1]):
+        before = np.where(rows[:, :place] < rows[:, place : place + 1], lengths[:, :place], 0)
+        lengths[:, place] += before.max(axis=1)
+    return np.asarray(lengths.max(axis=1))
+
+
 def _permuted(unit_a: Floats, unit_b: Floats, orders: Orders) -> Iterator[Floats]:
     """Matrices of the correlations with b's channels permuted, some at a time."""
     for start in range(0, orders.shape[1], _BATCH):
@@ -130,16 +141,40 @@ def _permuted(unit_a: Floats, unit_b: Floats, orders: Orders) -> Iterator[Floats
         yield np.stack([unit_a @ unit_b[:, order].T for order in some])
 
 
-def _all_measures(cells: Cells, values: Floats) -> dict[str, Floats]:
-    matches = [match_in_order(one) for one in values]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """A matrix, its cells at equal layer numbers, and the flat places of those of each offset that counts."""
+
+    matrix: LayerMatrix
+    matched: tuple[Places, Places]
+    offsets: tuple[Places, ...]
+
+    @classmethod
+    def of(cls, matrix: pd.DataFrame, min_share: float) -> _Cells:
+        found = LayerMatrix.of(matrix)
+        return cls(found, found.partners(0), tuple(found.offsets(min_share).values()))
+
+
+def _measures(cells: _Cells, values: Floats) -> dict[str, Floats]:
+    """The measures that need no match, of many matrices, shape ``(n, n_layers_a, n_layers_b)``."""
+    flat = values.reshape(len(values), -1)
     return {
-        "offset": cells.best_means(values),
-        "rate": cells.rates(values),
-        "margin": cells.margins(values),
+        "offset": np.max([flat[:, places].mean(axis=1) for places in cells.offsets], axis=0),
+        "rate": rates(values, *cells.matched),
+        "margin": margins(values, *cells.matched),
+    }
+
+
+def _all_measures(cells: _Cells, values: Floats) -> dict[str, Floats]:
+    matches = [match_in_order(one) for one in values]
+    return _measures(cells, values) | {
         "match": np.array([share for share, _, _ in matches]),
         "match_mean": np.array([one[match[1:]].mean() for one, match in zip(values, matches, strict=True)]),
     }
 
 
-def _judged(statistic: npt.ArrayLike, parts: list[Floats]) -> NullResult:
-    return pvalue(float(np.asarray(statistic)[0]), np.concatenate(parts), "greater")
+def _judged(measured: Mapping[str, Floats], parts: Sequence[Mapping[str, Floats]]) -> dict[str, NullResult]:
+    return {
+        name: pvalue(float(one[0]), np.concatenate([part[name] for part in parts]), "greater")
+        for name, one in measured.items()
+    }

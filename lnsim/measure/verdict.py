@@ -18,7 +18,7 @@ none             nothing is below the level after adjustment
 ===============  ====================================================================================================
 
 *Signal*: for at least one kind of norm the mean r of matched layers and its counterpart by ranks both have an adjusted
-p below the level. A *partner* is a layer of the other model whose r is at least ``layer_matrix.PARTNER_FROM``.
+p below the level. A *partner* is a layer of the other model whose r is at least ``alignment.PARTNER_FROM``.
 The sentences themselves stand in ``SENTENCES``.
 """
 
