@@ -26,7 +26,7 @@ from lnsim.version import __version__
 
 if TYPE_CHECKING:
     from lnsim.checkpoint.extract import Extracted
-    from lnsim.render.pair_view import Comparison
+    from lnsim.report.pair_view import Comparison
 
 __all__ = ["main", "run"]
 
@@ -116,7 +116,7 @@ def _compare(options: argparse.Namespace) -> int:
     JSON is one object and comes when all is done, also where the report fails.
     """
     from lnsim.measure.compare import summarise_pair
-    from lnsim.render.pair_view import Comparison, read_sources
+    from lnsim.report.pair_view import Comparison, read_sources
 
     with bar(f"{options.a} and {options.b}") as progress:
         a, b = read_sources([options.a, options.b], options.role, progress)
@@ -145,7 +145,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comparison) -> Path:
     # Imported here: a comparison alone needs none of what a report needs.
-    from lnsim.render.two_models import write_page_of_two
+    from lnsim.report.two_models import write_page_of_two
 
     given = {"n_permutations": options.permutations, "seed": options.seed, "roles": list(options.role or ())}
     with bar("report", unit="notebook") as progress:

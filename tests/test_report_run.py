@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from render_notebooks import code, markdown, record, write
+from report_notebooks import code, markdown, record, write
 
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import project_root
-from lnsim.render.notebooks import Notebook, list_notebooks
-from lnsim.render.page import PAGE_MIME
-from lnsim.render.record import Outcome, load_run
-from lnsim.render.run import Plan, plan_study, run_plans
-from lnsim.render.saving import claim_folder
+from lnsim.report.notebooks import Notebook, list_notebooks
+from lnsim.report.page import PAGE_MIME
+from lnsim.report.record import Outcome, load_run
+from lnsim.report.run import Plan, plan_study, run_plans
+from lnsim.report.saving import claim_folder
 from lnsim.study.catalog import load_study
 
 PARAMETERS = code('study = "a"  # name\nsource = "auto"  # where\nseed = None  # of the shuffles', tags=("parameters",))

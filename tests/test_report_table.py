@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from lnsim.errors import NotebookError
-from lnsim.render.prose import clean_html
-from lnsim.render.table import Strip, cell_text, table
+from lnsim.report.prose import clean_html
+from lnsim.report.table import Strip, cell_text, table
 
 
 class Cells(HTMLParser):

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lnsim.render import markup
-from lnsim.render.html import Report
-from lnsim.render.provenance import PAGE
-from lnsim.render.record import StudyRun
-from lnsim.render.saving import linked_from, write_text
-from lnsim.render.words import count
+from lnsim.report import markup
+from lnsim.report.html import Report
+from lnsim.report.provenance import PAGE
+from lnsim.report.record import StudyRun
+from lnsim.report.saving import linked_from, write_text
 from lnsim.study.catalog import Study
+from lnsim.words import count
 
 __all__ = ["Section", "write_index"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lnsim.errors import NotebookError
-from lnsim.render.record import Outcome, StudyRun, load_run, save_run
+from lnsim.report.record import Outcome, StudyRun, load_run, save_run
 
 DONE = Outcome("01", "01_layer0", "Is it?", "done", 3.14)
 FAILED = Outcome("05", "05_pair", "What?", "failed", 1.0, "ValueError in cell 7: no")

@@ -1,4 +1,4 @@
-"""Helpers of the render tests: small notebooks, written by hand so that each is plain to see."""
+"""Helpers of the reports' tests: small notebooks, written by hand so that each is plain to see."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lnsim.render.page import PAGE_MIME
+from lnsim.report.page import PAGE_MIME
 
 PICTURE = '<img src="data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=" alt="A line.">'
 

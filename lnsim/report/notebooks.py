@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 
 from lnsim.errors import NotebookError
-from lnsim.render.record import Outcome
-from lnsim.render.saving import write_whole
+from lnsim.report.record import Outcome
+from lnsim.report.saving import write_whole
 from lnsim.text import json_text
 
 __all__ = [

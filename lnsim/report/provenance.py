@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.render import markup
-from lnsim.render.saving import save_csv, write_text
-from lnsim.render.table import table
-from lnsim.render.words import count, header_text
+from lnsim.report import markup
+from lnsim.report.saving import save_csv, write_text
+from lnsim.report.table import table
 from lnsim.study.catalog import Study
 from lnsim.study.vectors import StudyVectors
 from lnsim.version import __version__
+from lnsim.words import count, header_text
 
 if TYPE_CHECKING:
     import pandas as pd

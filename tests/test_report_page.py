@@ -13,8 +13,8 @@ import pytest
 
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import project_root
-from lnsim.render import page as module
-from lnsim.render.page import PAGE_MIME, Page
+from lnsim.report import page as module
+from lnsim.report.page import PAGE_MIME, Page
 
 SOURCE = project_root() / "data" / "vectors"
 SETTINGS: dict[str, Any] = {}

@@ -18,11 +18,11 @@ from nbconvert.exporters.templateexporter import TemplateExporter
 from traitlets.config import Config
 
 from lnsim.errors import NotebookError
-from lnsim.render import markup
-from lnsim.render.markup import PAGE_MIME
-from lnsim.render.prose import clean_html, code_html, prose_html, slug
-from lnsim.render.record import Outcome
-from lnsim.render.saving import linked_from, write_text
+from lnsim.report import markup
+from lnsim.report.markup import PAGE_MIME
+from lnsim.report.prose import clean_html, code_html, prose_html, slug
+from lnsim.report.record import Outcome
+from lnsim.report.saving import linked_from, write_text
 
 __all__ = ["Report", "read_report", "write_report"]
 

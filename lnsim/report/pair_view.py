@@ -18,7 +18,7 @@ from lnsim.errors import LnsimError
 from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
 from lnsim.measure.verdict import sentence
 from lnsim.near_names import with_near_names
-from lnsim.render.markup import typographic
+from lnsim.report.markup import typographic
 from lnsim.tables import aligned, card, table
 from lnsim.text import printable
 
@@ -148,7 +148,7 @@ class Comparison:
         import matplotlib.pyplot as plt
 
         from lnsim import plots
-        from lnsim.render.words import header_text
+        from lnsim.words import header_text
 
         rows = self.by_layer()
         rows = rows[rows["layer"] >= 0] if (rows["layer"] >= 0).any() else rows

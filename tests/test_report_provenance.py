@@ -11,8 +11,8 @@ import pytest
 
 import lnsim
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.render import provenance
-from lnsim.render.provenance import write_provenance
+from lnsim.report import provenance
+from lnsim.report.provenance import write_provenance
 from lnsim.study.catalog import load_study
 from lnsim.study.vectors import StudyVectors, study_vectors
 

@@ -20,7 +20,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from lnsim.errors import NotebookError
-from lnsim.render.markup import typographic
+from lnsim.report.markup import typographic
 
 __all__ = ["clean_html", "code_html", "prose_html", "slug"]
 

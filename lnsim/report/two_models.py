@@ -15,9 +15,9 @@ from lnsim.checkpoint.extract import Extracted, extract_and_keep
 from lnsim.checkpoint.source import Progress
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name, notebooks_dir, project_root
-from lnsim.render.notebooks import execute, notebook_of_two
-from lnsim.render.pair_view import Comparison
-from lnsim.render.saving import claim_folder, write_whole
+from lnsim.report.notebooks import execute, notebook_of_two
+from lnsim.report.pair_view import Comparison
+from lnsim.report.saving import claim_folder, write_whole
 from lnsim.text import json_text, printable
 
 __all__ = ["write_page_of_two"]
@@ -47,7 +47,7 @@ def write_page_of_two(
         NotebookError: when the folder holds something else or cannot be written, the vectors are synthetic, or the
             notebook fails.
     """
-    from lnsim.render.html import read_report, write_report
+    from lnsim.report.html import read_report, write_report
 
     _check_real(a, b)
     _check_folder(folder, found.names)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from render_notebooks import code, markdown, write
+from report_notebooks import code, markdown, write
 
-from lnsim.render.notebooks import Notebook, execute, known_parameters
+from lnsim.report.notebooks import Notebook, execute, known_parameters
 
 PARAMETERS = code('study = "a"  # name\nseed = None  # of the shuffles', tags=("parameters",))
 

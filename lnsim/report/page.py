@@ -1,7 +1,7 @@
 """This module is what a notebook uses to put its answer, figures, tables and provenance on its page.
 
 A notebook opens one Page and calls it; each call shows a piece in JupyterLab, and the same output, taken out of the
-executed notebook by ``lnsim.render.html``, makes the report. Figures and tables are saved on the way.
+executed notebook by ``lnsim.report.html``, makes the report. Figures and tables are saved on the way.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import working_root
-from lnsim.render import markup, provenance
-from lnsim.render.markup import PAGE_MIME
-from lnsim.render.saving import csv_place, save_animation, save_figure, save_table
-from lnsim.render.table import table as table_markup
+from lnsim.report import markup, provenance
+from lnsim.report.markup import PAGE_MIME
+from lnsim.report.saving import csv_place, save_animation, save_figure, save_table
+from lnsim.report.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from lnsim.errors import NotebookError, StudyError
-from lnsim.render.notebooks import Notebook, check_parameters, execute, known_parameters
-from lnsim.render.record import Outcome, StudyRun, load_run, save_run
-from lnsim.render.saving import claim_folder, keep_csvs
+from lnsim.report.notebooks import Notebook, check_parameters, execute, known_parameters
+from lnsim.report.record import Outcome, StudyRun, load_run, save_run
+from lnsim.report.saving import claim_folder, keep_csvs
 from lnsim.study.catalog import Study, list_studies, load_study
 from lnsim.study.vectors import fetch_command, study_vectors
 
 if TYPE_CHECKING:
-    from lnsim.render.html import Report
+    from lnsim.report.html import Report
 
 __all__ = ["Plan", "plan_study", "run_plans", "write_pages"]
 
@@ -125,7 +125,7 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
 
     A notebook whose report cannot be written is failed, and the returned runs say so.
     """
-    from lnsim.render.index import Section, write_index
+    from lnsim.report.index import Section, write_index
 
     sections = {}
     for run in runs:
@@ -162,7 +162,7 @@ def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any],
 
 def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
     """The reports of the notebooks that were done, and the run as they tell it; one without an answer is failed."""
-    from lnsim.render.html import read_report
+    from lnsim.report.html import read_report
 
     found: dict[str, Report] = {}
     outcomes = dict(run.outcomes)
@@ -182,7 +182,7 @@ def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Repo
 
 def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
     """Write each report with its neighbours; remove those of failed notebooks."""
-    from lnsim.render.html import write_report
+    from lnsim.report.html import write_report
 
     run, found = _read_reports(run, folder)
     outcomes, order = dict(run.outcomes), [run.outcomes[number] for number in found]
@@ -200,7 +200,7 @@ def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Rep
 
 def _write_provenance(study: Study, run: StudyRun, folder: Path) -> None:
     """The page on every vector of the study, wherever one of its notebooks could run."""
-    from lnsim.render.provenance import write_provenance
+    from lnsim.report.provenance import write_provenance
 
     found = study_vectors(study, run.source)
     if found.vectors and run.outcomes:

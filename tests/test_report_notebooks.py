@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from render_notebooks import code, markdown, write
+from report_notebooks import code, markdown, write
 
 from lnsim.errors import NotebookError
-from lnsim.render.notebooks import (
+from lnsim.report.notebooks import (
     Notebook,
     check_parameters,
     known_parameters,

@@ -8,8 +8,8 @@ import pytest
 from hub_stand_in import COMMIT, HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
 
-from lnsim.render.notebooks import list_notebooks
-from lnsim.render.run import plan_study, run_plans
+from lnsim.report.notebooks import list_notebooks
+from lnsim.report.run import plan_study, run_plans
 from lnsim.study.catalog import load_study
 from lnsim.study.vectors import fetch_study, study_vectors
 

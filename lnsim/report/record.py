@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from lnsim.errors import NotebookError
-from lnsim.render.saving import write_whole
+from lnsim.report.saving import write_whole
 from lnsim.text import json_text
 
 __all__ = ["Outcome", "StudyRun", "load_run", "save_run"]

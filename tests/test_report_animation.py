@@ -16,10 +16,10 @@ from lnsim import plots
 from lnsim.errors import NotebookError
 from lnsim.paths import project_root
 from lnsim.plots.style import readable
-from lnsim.render import markup
-from lnsim.render import page as page_module
-from lnsim.render.prose import clean_html
-from lnsim.render.saving import save_animation
+from lnsim.report import markup
+from lnsim.report import page as page_module
+from lnsim.report.prose import clean_html
+from lnsim.report.saving import save_animation
 from lnsim.study.catalog import list_studies, load_study
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lnsim.errors import NotebookError
-from lnsim.render import words
+from lnsim.report import words
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from render_notebooks import PICTURE, answer, code, display, markdown, write
+from report_notebooks import PICTURE, answer, code, display, markdown, write
 
-from lnsim.render.html import Report, read_report
-from lnsim.render.index import Section, write_index
-from lnsim.render.record import Outcome, StudyRun
+from lnsim.report.html import Report, read_report
+from lnsim.report.index import Section, write_index
+from lnsim.report.record import Outcome, StudyRun
 from lnsim.study.catalog import load_study
 
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption>Top.</figcaption></figure>'

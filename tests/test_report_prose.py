@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lnsim.errors import NotebookError
-from lnsim.render.prose import clean_html, code_html, prose_html, slug
+from lnsim.report.prose import clean_html, code_html, prose_html, slug
 
 
 def test_a_display_formula_becomes_mathml_in_its_own_box() -> None:

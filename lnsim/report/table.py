@@ -15,8 +15,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
-from lnsim.render.markup import filled, inline
-from lnsim.render.words import ROLE_LABELS, group_name, header_text, rounded
+from lnsim.report.markup import filled, inline
+from lnsim.words import ROLE_LABELS, group_name, header_text, rounded
 
 if TYPE_CHECKING:
     import pandas as pd

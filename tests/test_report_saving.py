@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from render_notebooks import code, display, write
+from report_notebooks import code, display, write
 
 from lnsim.errors import NotebookError
-from lnsim.render.saving import (
+from lnsim.report.saving import (
     claim_folder,
     csv_place,
     figure_bytes,

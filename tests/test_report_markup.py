@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lnsim.errors import NotebookError
-from lnsim.render import markup
+from lnsim.report import markup
 
 HOSTILE = '<script>alert("x")</script>'
 

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from render_notebooks import PICTURE, answer, code, display, markdown, write
+from report_notebooks import PICTURE, answer, code, display, markdown, write
 
 from lnsim.errors import NotebookError
-from lnsim.render.html import read_report, write_report
-from lnsim.render.record import Outcome
+from lnsim.report.html import read_report, write_report
+from lnsim.report.record import Outcome
 
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption><b>Figure 1. A line.</b> Drawn.</figcaption></figure>'
 
