@@ -25,8 +25,8 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from lnsim.errors import LnsimError  # noqa: E402
-from lnsim.render.notebooks import Notebook, list_notebooks, parse_setting, select_notebooks  # noqa: E402
-from lnsim.render.run import plan_study, run_plans  # noqa: E402
+from lnsim.report.notebooks import Notebook, list_notebooks, parse_setting, select_notebooks  # noqa: E402
+from lnsim.report.run import plan_study, run_plans  # noqa: E402
 from lnsim.study.catalog import list_studies, load_study  # noqa: E402
 from lnsim.study.vectors import SOURCES, fetch_study, source_kind  # noqa: E402
 from studies.projections.weights import fetch_for  # noqa: E402

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lnsim.measure.metrics import pairwise as pairwise
     from lnsim.measure.nulls import NullResult as NullResult
     from lnsim.measure.permutation import permutation_test as permutation_test
-    from lnsim.render.pair_view import compare as compare
+    from lnsim.report.pair_view import compare as compare
     from lnsim.study.catalog import load_study as load_study
 
 _HOMES = {
@@ -39,7 +39,7 @@ _HOMES = {
     "NullResult": "lnsim.measure.nulls",
     "RoleVectors": "lnsim.checkpoint.vectors",
     "cells": "lnsim.measure.cells",
-    "compare": "lnsim.render.pair_view",
+    "compare": "lnsim.report.pair_view",
     "extract": "lnsim.checkpoint.extract",
     "load": "lnsim.checkpoint.extract",
     "load_study": "lnsim.study.catalog",

@@ -9,18 +9,24 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lnsim.cli_text import bar
 from lnsim.errors import HubError, LnsimError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
 from lnsim.version import __version__
+
+if TYPE_CHECKING:
+    from lnsim.checkpoint.extract import Extracted
+    from lnsim.report.pair_view import Comparison
 
 __all__ = ["main", "run"]
 
@@ -105,17 +111,53 @@ def _extract(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from lnsim.cli_compare import answers, read_both
+    """Say what was found, then make the report where one is asked for, and say where it is.
 
-    a, b = read_both(options)
-    for found in (a, b):
-        if isinstance(found, LnsimError):
-            _complain(found, options.debug)
+    JSON is one object and comes when all is done, also where the report fails.
+    """
+    from lnsim.measure.compare import summarise_pair
+    from lnsim.report.pair_view import Comparison, read_sources
+
+    with bar(f"{options.a} and {options.b}") as progress:
+        a, b = read_sources([options.a, options.b], options.role, progress)
+    for one in (a, b):
+        if isinstance(one, LnsimError):
+            _complain(one, options.debug)
     if isinstance(a, LnsimError) or isinstance(b, LnsimError):
         return 1
-    for text in answers(options, a, b):
-        print(text, flush=True)
+    with bar("permutations", unit="role") as progress:
+        summary = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
+    found = Comparison((options.a, options.b), a.vectors, b.vectors, summary)
+    if not options.json:
+        print(found.text(), flush=True)
+    try:
+        page = None if options.report is None else str(_report(options, a, b, found))
+    except LnsimError:
+        if options.json:
+            print(json_text(found.record()), flush=True)
+        raise
+    if options.json:
+        print(json_text(found.record() | {"report": page}), flush=True)
+    elif page is not None:
+        print(f"Report: {page}", flush=True)
     return 0
+
+
+def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comparison) -> Path:
+    # Imported here: a comparison alone needs none of what a report needs.
+    from lnsim.report.two_models import write_page_of_two
+
+    given = {"n_permutations": options.permutations, "seed": options.seed, "roles": list(options.role or ())}
+    with bar("report", unit="notebook") as progress:
+        return write_page_of_two(options.report, a, b, found, given | {"command": _typed_again(options)}, progress)
+
+
+def _typed_again(options: argparse.Namespace) -> str:
+    """The command as it would be typed again."""
+    words = ["lnsim", "compare", options.a, options.b]
+    words += [word for role in options.role or () for word in ("--role", role)]
+    given = {"--permutations": options.permutations, "--seed": options.seed, "--report": options.report}
+    return shlex.join([*words, *(str(word) for pair in given.items() for word in pair)])
 
 
 def _list(options: argparse.Namespace) -> int:

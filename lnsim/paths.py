@@ -10,7 +10,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from lnsim.errors import SourceError
 
@@ -131,7 +130,7 @@ def stored_models() -> Mapping[str, Path]:
     stems = {name: name.rpartition("/")[2] for name in below}
     uses = Counter(stems.values())
     named = {stems[name] if uses[stems[name]] == 1 else name: path for name, path in below.items()}
-    return MappingProxyType(dict(sorted(named.items())))
+    return dict(sorted(named.items()))
 
 
 def _extracts(folder: Path) -> list[Path]:
@@ -155,7 +154,11 @@ def find_stored(name: str) -> Path:
         return models[found[0]]
     if found:
         raise SourceError(f"'{name}' could be any of the stored models {_listed(found)}. Give one of these names.")
-    raise SourceError(_unknown(name, models))
+    if not models:
+        raise SourceError(f"There is no stored model '{name}': data/vectors holds none. 'lnsim extract' writes one.")
+    near = near_stored(name)
+    hint = f"Did you mean {_listed(near)}?" if near else "'lnsim list' names them all."
+    raise SourceError(f"There is no stored model '{name}' among the {len(models)} in data/vectors. {hint}")
 
 
 def _matches(name: str, key: str) -> bool:
@@ -177,14 +180,6 @@ def near_stored(name: str, cutoff: float = 0.5) -> tuple[str, ...]:
     by_lower = {key.casefold(): key for key in stored_models()}
     near = difflib.get_close_matches(name.casefold(), by_lower, n=3, cutoff=cutoff)
     return tuple(by_lower[key] for key in near)
-
-
-def _unknown(name: str, models: Mapping[str, Path]) -> str:
-    if not models:
-        return f"There is no stored model '{name}': data/vectors holds none. 'lnsim extract' writes one."
-    near = near_stored(name)
-    hint = f"Did you mean {_listed(near)}?" if near else "'lnsim list' names them all."
-    return f"There is no stored model '{name}' among the {len(models)} in data/vectors. {hint}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import DEFAULT, patch
 
-from lnsim.render.page import Page
+from lnsim.report.page import Page
 
 __all__ = ["computed", "defined"]
 

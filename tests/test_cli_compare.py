@@ -16,7 +16,8 @@ from hub_stand_in import COMMIT, HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 
 import lnsim
-from lnsim.checkpoint.opening import RepoName, find_source
+from lnsim.checkpoint.hub.names import RepoName
+from lnsim.checkpoint.opening import find_source
 
 ROOT = Path(__file__).resolve().parents[1]
 FEW = ("--permutations", "99")

@@ -35,6 +35,7 @@ def test_layers_that_do_not_match_and_a_constant_one_cannot_be_tested() -> None:
     models = {"a": drawn(0, [0, 1]), "b": drawn(1, [2, 3]), "flat": made(flat, [1])}
     roles = ("pre_mlp", "pre_mlp")
     assert obstacle_to_test(models, "a", "b", roles) == "no layer number in common"
+    assert obstacle_to_test(models, "a", "a", roles) == ""
     found = obstacle_to_test(models, "a", "flat", roles)
     assert found == "γ of flat is the same in every channel of layer 1, so it has no pattern"
 

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from lnsim.checkpoint.format.decode import DTYPES, decode, dtype_name, to_bits, to_float32
+from lnsim.checkpoint.format.decode import DTYPES, decode, dtype_name, to_float32
 from lnsim.errors import DecodeError, UnsupportedDtypeError
 
 INF, NAN = math.inf, math.nan
@@ -73,7 +73,6 @@ def test_every_bit_pattern_comes_back_unchanged(dtype: str) -> None:
     data = np.random.default_rng(0).integers(0, 256, 512 * size, dtype=np.uint8).tobytes()
     array = decode(data, dtype, (512,))
     assert array.tobytes() == data
-    assert to_bits(array).tobytes() == data
     assert dtype_name(array) == dtype
 
 
@@ -83,7 +82,7 @@ def test_widening_to_float32_loses_no_bit(dtype: str) -> None:
     n = min(2 ** (8 * size), 65_536)
     array = decode(np.arange(n, dtype=f"<u{size}").tobytes(), dtype, (n,))
     numbers = array[~np.isnan(to_float32(array))]
-    assert to_bits(to_float32(numbers).astype(DTYPES[dtype])).tolist() == to_bits(numbers).tolist()
+    assert to_float32(numbers).astype(DTYPES[dtype]).tobytes() == numbers.tobytes()
 
 
 def test_a_gamma_stored_minus_one_gets_its_one_back() -> None:
@@ -115,10 +114,3 @@ def test_a_wrong_number_of_bytes_is_refused(n_bytes: int) -> None:
 def test_a_dtype_that_is_not_read_is_named_with_those_that_are(dtype: str) -> None:
     with pytest.raises(UnsupportedDtypeError, match=rf"dtype {dtype} is not read; these are: F64, F32"):
         decode(bytes(8), dtype, (1,))
-
-
-def test_minus_zero_differs_in_bits_and_a_nan_equals_itself() -> None:
-    values = np.array([0.0, -0.0, np.nan, np.nan], np.float32)
-    bits = to_bits(values)
-    assert bits[0] != bits[1]
-    assert bits[2] == bits[3]

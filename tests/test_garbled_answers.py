@@ -94,7 +94,7 @@ def ask(transport: Transport, url: str, kind: int) -> None:
     elif kind == 1:
         transport.resolve(url, where="x")
     else:
-        assert len(transport.get_range(url, SPAN, where="x").data) == len(SPAN)
+        assert len(transport.get_range(url, SPAN, where="x")[0]) == len(SPAN)
 
 
 def ask_many(seed: int, n_requests: int, patch: Callable[[str], None]) -> list[str]:

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from command_line import run
 from hub_stand_in import Fault, HubStandIn
-from render_notebooks import PICTURE, answer, code, display, markdown, write
+from report_notebooks import PICTURE, answer, code, display, markdown, write
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
 
 import lnsim
@@ -27,13 +27,13 @@ from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.store import FORMAT
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name
-from lnsim.render import markup, provenance
-from lnsim.render.html import read_report, write_report
-from lnsim.render.index import Section, write_index
-from lnsim.render.prose import clean_html, prose_html
-from lnsim.render.record import Outcome, StudyRun, load_run, save_run
-from lnsim.render.saving import figure_bytes, save_table
-from lnsim.render.table import table
+from lnsim.report import markup, provenance
+from lnsim.report.html import read_report, write_report
+from lnsim.report.index import Section, write_index
+from lnsim.report.prose import clean_html, prose_html
+from lnsim.report.record import Outcome, StudyRun, load_run, save_run
+from lnsim.report.saving import figure_bytes, save_table
+from lnsim.report.table import table
 from lnsim.study.catalog import load_study
 from lnsim.text import json_text, printable
 

@@ -17,8 +17,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.naming import choose_paths, origin_of
-from lnsim.checkpoint.opening import find_source
+from lnsim.checkpoint.opening import choose_paths, find_source, origin_of
 from lnsim.checkpoint.store import Provenance, StoredTensor, provenance_at, write_extract
 from lnsim.errors import StoreError
 from studies.zoo.keep import keep_norms

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lnsim.render.page import Page
+from lnsim.report.page import Page
 from lnsim.study.catalog import list_studies, load_study
 from lnsim.study.vectors import study_vectors
 

@@ -20,7 +20,7 @@ from lnsim.errors import ComparisonError, RoleError, SourceError
 from lnsim.measure.cells import layer_bands
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.permutation import permutation_test
-from lnsim.render.pair_view import Comparison, compare
+from lnsim.report.pair_view import Comparison, compare
 
 ROOT = Path(__file__).resolve().parents[1]
 HOSTILE = "\"><script>alert('1')</script>\x1b[31m\u202e"

@@ -18,7 +18,7 @@ from lnsim import plots
 from lnsim.errors import NotebookError
 from lnsim.plots.panels import _moved_apart
 from lnsim.plots.style import INDEPENDENT, RELATED
-from lnsim.render.saving import figure_bytes
+from lnsim.report.saving import figure_bytes
 
 ROLES = ("pre_attention", "pre_mlp")
 

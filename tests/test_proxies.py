@@ -21,7 +21,8 @@ from huggingface_hub.utils import _http, httpx
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
 
 import lnsim
-from lnsim.checkpoint.hub.session import RequestError, Settings, UnreachableError, UnusableAddressError, client_for
+from lnsim.checkpoint.hub.answers import TryAgainError
+from lnsim.checkpoint.hub.session import Settings, UnreachableError, UnusableAddressError, client_for
 from lnsim.checkpoint.hub.transport import parse_address
 from lnsim.errors import NetworkError
 
@@ -191,7 +192,7 @@ def test_https_is_read_where_the_environment_names_the_certificates(
 
 
 def test_a_certificate_of_somebody_else_is_refused(make_hub: Callable[..., Any], authority: trustme.CA) -> None:
-    with serving(Plain, tls(authority)) as port, pytest.raises(RequestError, match="certificate verify failed"):
+    with serving(Plain, tls(authority)) as port, pytest.raises(TryAgainError, match="certificate verify failed"):
         get(f"https://127.0.0.1:{port}/a")
 
 
@@ -202,7 +203,7 @@ def test_a_certificate_of_another_host_is_refused(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     with (
         serving(Plain, tls(authority, "other.example")) as port,
-        pytest.raises(RequestError, match="IP address mismatch"),
+        pytest.raises(TryAgainError, match="IP address mismatch"),
     ):
         get(f"https://127.0.0.1:{port}/a")
 

@@ -90,7 +90,7 @@ def test_a_read_that_brings_too_few_or_too_many_bytes_is_refused(length: int) ->
     header = parse_header(a_file([8]))
     reads = plan_reads(header, ["t0"])
     with pytest.raises(RangeError, match=f"8 bytes were expected, {length} came"):
-        slice_reads({reads[0]: b"\0" * length})
+        slice_reads([(reads[0], b"\0" * length)])
 
 
 def test_a_part_outside_its_read_cannot_be_built() -> None:

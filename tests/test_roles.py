@@ -1020,7 +1020,7 @@ def test_an_adapter_without_norms_says_what_it_is_and_to_name_its_base_model(
     with pytest.raises(RoleError, match=rf"an adapter \({kind}\).*no norms of its own. Name its base model, whose"):
         map_roles(names, config, where=WHERE)
     with pytest.raises(RoleError, match=r"Name its base model \(org/base\)") as caught:
-        map_roles(names, config, where=WHERE, base_model="org/base")
+        map_roles(names, {**(config or {}), "base_model_name_or_path": "org/base"}, where=WHERE)
     assert "Add 3-6 lines" not in str(caught.value)
     with pytest.raises(RoleError, match=r"\(org/base\)"):
         map_roles(names, {"peft_type": "LORA", "base_model_name_or_path": "org/base"}, where=WHERE)
@@ -1036,7 +1036,7 @@ def test_the_trained_norms_of_an_adapter_are_read() -> None:
         RoleError, match=r"some trained norms: model.norm.weight. Pass the model_type of its base model"
     ):
         map_roles(LORA | final, None, where=WHERE)
-    roles = map_roles(LORA | final, None, where=WHERE, model_type="llama", base_model="org/base")
+    roles = map_roles(LORA | final, {"base_model_name_or_path": "org/base"}, where=WHERE, model_type="llama")
     assert [(t.role, t.tower) for t in roles.tensors] == [("final", "text")]
     assert roles.missing_layers == {}
     assert "An adapter (LoRA) of org/base, which has the norms that are not here." in roles.notes

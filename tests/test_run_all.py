@@ -1,4 +1,4 @@
-"""Tests of the command line of run_all.py; what it runs is tested in test_render_run.py."""
+"""Tests of the command line of run_all.py; what it runs is tested in test_report_run.py."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from lnsim.render.notebooks import Notebook
-from lnsim.render.record import Outcome, StudyRun
+from lnsim.report.notebooks import Notebook
+from lnsim.report.record import Outcome, StudyRun
 
 HERE = Path(__file__).parents[1]
 NOTEBOOKS = tuple(Notebook(number, Path(f"{number}_a.ipynb"), f"Question {number}?") for number in ("00", "01", "05"))

@@ -13,7 +13,7 @@ from safetensors_bytes import checkpoint_files
 
 from lnsim.errors import StudyError
 from lnsim.paths import project_root
-from lnsim.render.page import Page
+from lnsim.report.page import Page
 from lnsim.study.catalog import load_study
 from studies.projections.weights import fetch_for, fetch_weights, page_weights, study_weights, weights_path
 from studies.replica import build_projections

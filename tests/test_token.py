@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 from hub_stand_in import COMMIT, Fault, HubStandIn
-from render_notebooks import PICTURE, answer, code, display, markdown, write
+from report_notebooks import PICTURE, answer, code, display, markdown, write
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
 from scripted_server import Answer, ScriptedServer, file_answer
 
@@ -305,8 +305,8 @@ def files_with(text: str, folder: Path) -> list[Path]:
 
 def report_of(path: Path) -> Path:
     """A small report on an extract, by the same code as the notebooks' reports."""
-    from lnsim.render import markup, provenance
-    from lnsim.render.html import read_report, write_report
+    from lnsim.report import markup, provenance
+    from lnsim.report.html import read_report, write_report
 
     vectors = lnsim.load(path)
     rows = markup.provenance(provenance.model_rows("The model", vectors))

@@ -13,8 +13,8 @@ from command_line import run
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
 
 import lnsim
-from lnsim.render import html, two_models
-from lnsim.render.record import Outcome
+from lnsim.report import html, two_models
+from lnsim.report.record import Outcome
 
 A, B = "all-minilm-l6-v2", "sre-minilm-l6"
 

@@ -5,7 +5,6 @@ Many are read at once, under one bound of requests in flight.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -16,10 +15,18 @@ from typing import TypeVar
 
 from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.local import open_local
-from lnsim.checkpoint.naming import Origin, choose_paths, origin_of
-from lnsim.checkpoint.opening import IN_FLIGHT, Found, find_source, open_found, open_stored
+from lnsim.checkpoint.opening import (
+    IN_FLIGHT,
+    Found,
+    Origin,
+    choose_paths,
+    find_source,
+    open_found,
+    open_stored,
+    origin_of,
+)
 from lnsim.checkpoint.reading import Question, Reading, read_norms
-from lnsim.checkpoint.source import Progress, no_progress
+from lnsim.checkpoint.source import Progress, TotalProgress, no_progress
 from lnsim.checkpoint.store import (
     ANSWERS_KEY,
     ROLES_KEY,
@@ -357,7 +364,7 @@ def _answers(
         return
     if not items:
         return
-    total = _Total(progress)
+    total = TotalProgress(progress)
     done: dict[int, T | LnsimError] = {}
     pool = ThreadPoolExecutor(min(len(items), _AT_ONCE), thread_name_prefix="lnsim-model")
     try:
@@ -385,23 +392,3 @@ def _finished(work: Callable[[], B], finish: Callable[[B], T]) -> T | LnsimError
         return finish(work())
     except LnsimError as error:
         return error
-
-
-class _Total:
-    """One progress for the reads of many checkpoints."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._counts: dict[int, tuple[int, int]] = {}
-        self._lock = threading.Lock()
-
-    def part(self, number: int) -> Progress:
-        """The progress of one of them."""
-
-        def tell(done: int, planned: int) -> None:
-            with self._lock:
-                self._counts[number] = done, planned
-                sums = [sum(column) for column in zip(*self._counts.values(), strict=True)]
-                self._progress(sums[0], sums[1])
-
-        return tell

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.opening import open_checkpoint
-from lnsim.checkpoint.reading import map_checkpoint, tensor_infos
+from lnsim.checkpoint.reading import map_checkpoint
 from lnsim.checkpoint.roles import RoleMap
-from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
+from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.errors import RoleError
 from lnsim.tables import card, gap_notes, table
 from lnsim.text import printable
@@ -40,7 +41,7 @@ class RoleSummary:
     example: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """A checkpoint as its headers show it; sizes in bytes.
 
@@ -73,18 +74,18 @@ class Inspection:
     revision: str | None
     commit: str | None
     part: str
-    family: str | None
+    family: str | None = None
     model_type: str
-    norm_type: str | None
-    main_tower: str | None
-    n_layers: Mapping[str, int]
-    roles: Mapping[str, RoleSummary]
-    missing_layers: Mapping[str, tuple[int, ...]]
+    norm_type: str | None = None
+    main_tower: str | None = None
+    n_layers: Mapping[str, int] = field(default_factory=dict)
+    roles: Mapping[str, RoleSummary] = field(default_factory=dict)
+    missing_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     dtypes: Mapping[str, int]
     shards: Mapping[str, int]
     n_tensors: int
     notes: tuple[str, ...]
-    problem: str | None
+    problem: str | None = None
     requests: int
     bytes_received: int
 
@@ -120,18 +121,15 @@ def inspect(
         LnsimError: when the checkpoint cannot be opened.
     """
     opened = open_checkpoint(str(source), revision, progress=progress)
-    infos = tensor_infos(opened)
+    infos = opened.tensors
+    told: dict[str, Any]
     try:
-        role_map, problem = map_checkpoint(opened, model_type), None
+        found = map_checkpoint(opened, model_type)
     except RoleError as error:
-        role_map, problem = None, str(error)
-    return _describe(opened, infos, role_map, problem)
-
-
-def _describe(
-    opened: Checkpoint, infos: Mapping[str, TensorInfo], role_map: RoleMap | None, problem: str | None
-) -> Inspection:
-    declared = str((opened.config or {}).get("model_type", ""))
+        told = {"model_type": str((opened.config or {}).get("model_type", "")), "problem": str(error)}
+    else:
+        same = ("family", "model_type", "norm_type", "main_tower", "n_layers", "missing_layers", "notes")
+        told = {name: getattr(found, name) for name in same} | {"roles": _summaries(found, infos)}
     return Inspection(
         source=opened.source,
         where=opened.where,
@@ -139,20 +137,12 @@ def _describe(
         revision=opened.revision,
         commit=opened.commit,
         part=opened.part,
-        family=role_map.family if role_map else None,
-        model_type=role_map.model_type if role_map else declared,
-        norm_type=role_map.norm_type if role_map else None,
-        main_tower=role_map.main_tower if role_map else None,
-        n_layers=dict(role_map.n_layers) if role_map else {},
-        roles=_summaries(role_map, infos) if role_map else {},
-        missing_layers=dict(role_map.missing_layers) if role_map else {},
         dtypes=dict(Counter(info.dtype for info in infos.values()).most_common()),
         shards={name: header.file_size for name, header in opened.headers.items()},
         n_tensors=len(infos),
-        notes=(*opened.notes, *(role_map.notes if role_map else ())),
-        problem=problem,
         requests=opened.traffic.requests,
         bytes_received=opened.traffic.bytes_received,
+        **told | {"notes": (*opened.notes, *told.get("notes", ()))},
     )
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
-from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
-from lnsim.checkpoint.source import Checkpoint, Progress, locate, no_progress
+from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
 from lnsim.checkpoint.store import (
     ANSWERS_KEY,
     ROLES_KEY,
@@ -26,13 +25,7 @@ from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.errors import RoleError, StoreError
 from lnsim.version import __version__
 
-__all__ = [
-    "Question",
-    "Reading",
-    "map_checkpoint",
-    "read_norms",
-    "tensor_infos",
-]
+__all__ = ["Question", "Reading", "map_checkpoint", "read_norms"]
 
 _TOWER_KEY = "main_tower"
 """Metadata key of an extract: the checkpoint's main tower, which a narrowed extract does not show any more."""
@@ -179,7 +172,7 @@ class Reading:
 
 def map_checkpoint(opened: Checkpoint, model_type: str | None = None, tower: str | None = None) -> RoleMap:
     """The roles of every norm of an opened checkpoint; raises RoleError as ``map_roles`` does."""
-    shapes: dict[str, tuple[int, ...]] = {name: info.shape for name, info in tensor_infos(opened).items()}
+    shapes: dict[str, tuple[int, ...]] = {name: info.shape for name, info in opened.tensors.items()}
     shapes |= dict.fromkeys(opened.faults, (1,))  # a norm that cannot be read has its role all the same
     metadata = {key: text for header in opened.headers.values() for key, text in header.metadata.items()}
     return map_roles(
@@ -190,11 +183,6 @@ def map_checkpoint(opened: Checkpoint, model_type: str | None = None, tower: str
         main_tower=tower or _extract_texts(opened).get(_TOWER_KEY),
         metadata=metadata,
     )
-
-
-def tensor_infos(opened: Checkpoint) -> dict[str, TensorInfo]:
-    """Dtype and shape of every tensor of every opened shard, by name."""
-    return {name: info for header in opened.headers.values() for name, info in header.tensors.items()}
 
 
 def read_norms(
@@ -234,7 +222,7 @@ def read_norms(
     names = _with_kept(selection.names, keep, opened)
     origins = _origins(opened, names)
     opened.keep_only(names)
-    infos, data = tensor_infos(opened), opened.read(names, progress)
+    infos, data = opened.tensors, opened.read(names, progress)
     tensors = {
         name: StoredTensor(name, infos[name].dtype, infos[name].shape, data[name], *origins[name]) for name in data
     }
@@ -247,7 +235,7 @@ def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) ->
     Raises:
         StoreError: when the checkpoint has them no more.
     """
-    there = tensor_infos(opened).keys() | opened.faults.keys()
+    there = opened.tensors.keys() | opened.faults.keys()
     lost = [name for name in keep if name not in there]
     if lost:
         raise StoreError(
@@ -262,13 +250,11 @@ def _origins(opened: Checkpoint, names: Iterable[str]) -> dict[str, tuple[str, i
     if opened.record is not None:
         (header,) = opened.headers.values()
         return {name: (one.shard, one.start, one.stop) for name, one in read_sources(header).items()}
-    shard_of = locate(opened.headers)
-    found = {}
-    for name in names:
-        if name in shard_of:  # else it cannot be read, and reading it says why
-            header = opened.headers[shard_of[name]]
-            info, first = header.tensors[name], header.buffer_start
-            found[name] = shard_of[name], first + info.start, first + info.stop
+    found, shard_of = {}, opened.shard_of
+    for name in shard_of.keys() & set(names):  # any other cannot be read, and reading it says why
+        header = opened.headers[shard_of[name]]
+        info, first = header.tensors[name], header.buffer_start
+        found[name] = shard_of[name], first + info.start, first + info.stop
     return found
 
 

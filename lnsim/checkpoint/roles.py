@@ -10,7 +10,6 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from lnsim.checkpoint.families.choice import KINDS_KEY, Choice, Evidence, choose, unknown_family
@@ -27,7 +26,6 @@ from lnsim.errors import RoleError
 __all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
 
 KINDS = ("weight", "bias")
-NO_METADATA: Mapping[str, str] = MappingProxyType({})
 NO_OFFSET = Offset()
 LEAVES = frozenset(
     next(part for part in reversed(pattern.path.split(".")) if part not in "*#&" and not part.isdigit())
@@ -130,8 +128,7 @@ def map_roles(
     where: str,
     model_type: str | None = None,
     main_tower: str | None = None,
-    metadata: Mapping[str, str] = NO_METADATA,
-    base_model: str | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> RoleMap:
     """Map every norm of a checkpoint to its tower, layer and role.
 
@@ -142,14 +139,12 @@ def map_roles(
         model_type: read the checkpoint as this family, whatever the config says.
         main_tower: take this one for the main tower, if any of its norms is there.
         metadata: the free texts of the checkpoint's files.
-        base_model: the model that an adapter belongs to, where it is known, for messages; else the config's
-            ``base_model_name_or_path``.
 
     Raises:
         RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
     """
     _check_config(config, where)
-    base = base_model or (config or {}).get("base_model_name_or_path")
+    base = (config or {}).get("base_model_name_or_path")
     norms = norm_names(shapes, LEAVES)
     _check_wrappers(norms, where)
     try:
@@ -157,6 +152,7 @@ def map_roles(
     except RoleError as error:
         kind = adapter_kind(shapes)
         raise (_adapter_error(kind, norms, base, where) if kind else error) from None
+    metadata = metadata or {}
     chosen = metadata.get("format") == FORMAT
     matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=chosen)
     _check_sizes(matches, where)
@@ -185,7 +181,7 @@ def _check_config(config: object, where: str) -> None:
 def _without_gaps(found: RoleMap, adapter: str, base: object) -> RoleMap:
     """What an adapter lacks is no gap: its base model has it."""
     note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
-    return replace(found, missing_layers=MappingProxyType({}), notes=(*found.notes, note))
+    return replace(found, missing_layers={}, notes=(*found.notes, note))
 
 
 def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
@@ -210,10 +206,10 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
         main_tower=main,
         norm_type=next(t.stack.norm_type for t in (*towers, *choice.beside) if t.stack.tower == main),
         tensors=tuple(_tensor(match, main, biased, offset) for match in matches),
-        n_layers=MappingProxyType(block_counts(towers, matches)),
-        missing_layers=MappingProxyType(gaps),
+        n_layers=block_counts(towers, matches),
+        missing_layers=gaps,
         notes=tuple(filter(None, (*notes, offset_sentence(offset), _tower_sentence(choice, main)))),
-        shown=MappingProxyType(shown),
+        shown=shown,
         offset=offset,
         told=told,
     )

@@ -10,24 +10,21 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, disguise
+from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise
 from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.store import Provenance, read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
 from lnsim.tables import card, table
 
 __all__ = [
-    "MAX_ALL_TENSORS",
     "MAX_JSON_BYTES",
-    "MAX_JSON_PARTS",
     "Checkpoint",
     "Fetch",
     "Progress",
+    "TotalProgress",
     "Traffic",
-    "check_parts",
     "check_totals",
     "file_in",
-    "locate",
     "no_progress",
     "parse_config",
     "parse_json",
@@ -36,11 +33,11 @@ __all__ = [
 MAX_JSON_BYTES = 64 * 1024 * 1024
 """A config or index over this size is refused: the largest known index has about 10 MB."""
 
-MAX_JSON_PARTS = 3_000_000
+_MAX_JSON_PARTS = 3_000_000
 """Values of a config, index, listing or all headers of a repo; 150,000 tensors, more than any model has, have 2 million
 in their headers."""
 
-MAX_ALL_TENSORS = 300_000
+_MAX_ALL_TENSORS = 300_000
 """Tensors of all shards together; the largest known checkpoint has half of that."""
 
 Progress = Callable[[int, int], None]
@@ -49,6 +46,26 @@ Progress = Callable[[int, int], None]
 
 def no_progress(done: int, planned: int) -> None:
     """Report to nobody."""
+
+
+class TotalProgress:
+    """One progress for the reads of many checkpoints."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def part(self, number: int) -> Progress:
+        """The progress of one of them."""
+
+        def tell(done: int, planned: int) -> None:
+            with self._lock:
+                self._counts[number] = done, planned
+                sums = [sum(column) for column in zip(*self._counts.values(), strict=True)]
+                self._progress(sums[0], sums[1])
+
+        return tell
 
 
 @dataclass(slots=True)
@@ -105,6 +122,16 @@ class Checkpoint:
     faults: dict[str, LnsimError] = field(default_factory=dict)
     copies: Mapping[str, Header] = field(default_factory=dict)
     folder: Path | None = None
+
+    @property
+    def tensors(self) -> dict[str, TensorInfo]:
+        """Every tensor that can be read, by name."""
+        return {name: info for header in self.headers.values() for name, info in header.tensors.items()}
+
+    @property
+    def shard_of(self) -> dict[str, str]:
+        """The shard of every tensor that can be read; ``settle`` saw to it that none is in two."""
+        return {name: shard for shard, header in self.headers.items() for name in header.tensors}
 
     @property
     def record(self) -> Provenance | None:
@@ -182,7 +209,7 @@ class Checkpoint:
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
         """The tensor names wanted of each shard, by file name."""
-        shard_of = locate(self.headers)
+        shard_of = self.shard_of
         found: dict[str, list[str]] = {}
         for name in names:
             if name in self.faults:
@@ -198,11 +225,6 @@ def file_in(where: str, file: str) -> str:
     return where if f"/{where}".endswith(f"/{file}") else f"{where}/{file}"
 
 
-def locate(headers: Mapping[str, Header]) -> dict[str, str]:
-    """Shard of every tensor, by tensor name; ``settle`` saw to it that no tensor is in two."""
-    return {name: shard for shard, header in headers.items() for name in header.tensors}
-
-
 def check_totals(headers: Iterable[Header], *, where: str) -> None:
     """Refuse shards whose headers are fair each by itself and too much together; ask after each one that is read.
 
@@ -212,16 +234,15 @@ def check_totals(headers: Iterable[Header], *, where: str) -> None:
     headers = list(headers)
     n_bytes = sum(header.buffer_start for header in headers)
     n_tensors = sum(len(header.tensors) for header in headers)
-    if n_bytes > MAX_HEADER_BYTES or n_tensors > MAX_ALL_TENSORS:
+    if n_bytes > MAX_HEADER_BYTES or n_tensors > _MAX_ALL_TENSORS:
         raise HeaderError(
-            f"Reading the headers of {where}: at most {MAX_HEADER_BYTES} bytes and {MAX_ALL_TENSORS} tensors were "
+            f"Reading the headers of {where}: at most {MAX_HEADER_BYTES} bytes and {_MAX_ALL_TENSORS} tensors were "
             f"expected in all shards together, found {n_bytes} and {n_tensors} in the first {len(headers)}."
         )
 
 
-def parse_config(text: bytes, *, where: str, max_parts: int = MAX_JSON_PARTS) -> dict[str, Any]:
-    """The config as a dict; raises FormatError when it is not a JSON object, or one made to take memory."""
-    check_parts(text, max_parts, where=where)
+def parse_config(text: bytes, *, where: str) -> dict[str, Any]:
+    """The config as a dict; raises FormatError when it is not a JSON object, or as ``parse_json``."""
     content = parse_json(text, where=where)
     if not isinstance(content, dict):
         raise FormatError(f"Reading {where}: a JSON object was expected, found {type(content).__name__}.")
@@ -229,21 +250,18 @@ def parse_config(text: bytes, *, where: str, max_parts: int = MAX_JSON_PARTS) ->
 
 
 def parse_json(text: bytes, *, where: str) -> Any:
-    """JSON of any kind; raises FormatError that says what the file is instead, where its first bytes tell."""
+    """JSON of any kind.
+
+    Raises:
+        FormatError: for what is none, with what the file is instead, where its first bytes tell; and for so many values
+            that they would take much more memory than their text: 64 MB of ``[],`` would become 1.4 GB.
+    """
+    parts = sum(map(text.count, (b"{", b"[", b":", b",")))
+    if parts > _MAX_JSON_PARTS:
+        raise FormatError(f"Reading {where}: at most {_MAX_JSON_PARTS} JSON values were expected, found about {parts}.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         kind = disguise(text)
         told = f", but it is {kind}" if kind else f" ({error!s:.120})"
         raise FormatError(f"Reading {where}: JSON was expected{told}.") from None
-
-
-def check_parts(text: bytes, max_parts: int = MAX_JSON_PARTS, *, where: str) -> None:
-    """Refuse JSON of so many values that they would take much more memory than their text.
-
-    Raises:
-        FormatError: with the number of signs that open or part values; 64 MB of ``[],`` would become 1.4 GB.
-    """
-    parts = sum(map(text.count, (b"{", b"[", b":", b",")))
-    if parts > max_parts:
-        raise FormatError(f"Reading {where}: at most {max_parts} JSON values were expected, found about {parts}.")

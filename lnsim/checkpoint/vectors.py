@@ -267,9 +267,7 @@ def row_facts(scale: npt.NDArray[np.float32]) -> list[tuple[str, str, str]]:
     return [tuple(f"{v:.3g}".replace("-", "−") if np.isfinite(v) else "undefined" for v in row) for row in values]  # type: ignore[misc]
 
 
-LLAMA_NAMES: Mapping[str, str] = MappingProxyType(
-    {"input_layernorm": "pre_attention", "post_attention_layernorm": "pre_mlp"}
-)
+LLAMA_NAMES: Mapping[str, str] = {"input_layernorm": "pre_attention", "post_attention_layernorm": "pre_mlp"}
 """Names of the Llama family that the command line takes beside lnsim's own."""
 
 

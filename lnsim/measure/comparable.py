@@ -67,10 +67,10 @@ def obstacle_to_test(models: Models, a: str, b: str, roles: tuple[str, str]) -> 
     """``obstacle``, or why matched layers cannot be tested: none match, or one has no pattern."""
     if found := obstacle(models, a, b, roles):
         return found
-    one, other = models[a][roles[0]], models[b][roles[1]]
-    if not len(matched_layers(one, other)[0]):
+    both = [(key, models[key][role]) for key, role in zip((a, b), roles, strict=True)]  # a may be b: a model itself
+    if not len(matched_layers(*(norms for _, norms in both))[0]):
         return _NO_LAYER
-    for key, norms in ((a, one), (b, other)):
+    for key, norms in both:
         if constant := norms.layers[np.ptp(norms.scale, axis=1) == 0].tolist():
             return f"γ of {key} is the same in every channel of layer {constant[0]}, so it has no pattern"
     return ""

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from lnsim.plots.panels import name_ends, new_axes, whole_numbers
 from lnsim.plots.style import DASHES, INK, LABEL, MARKERS, NULL, QUIET, palette, styled
-from lnsim.render.words import group_name, header_text
+from lnsim.words import group_name, header_text
 
 __all__ = ["curves", "scatter"]
 

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from lnsim.errors import NotebookError
 from lnsim.plots.panels import broken, new_axes, panels
 from lnsim.plots.style import DIVERGING, INK, LABEL, SEQUENTIAL, styled
-from lnsim.render.words import header_text, rounded
+from lnsim.words import header_text, rounded
 
 __all__ = ["halves", "maps"]
 

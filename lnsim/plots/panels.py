@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lnsim.plots.style import INK, WIDTH, palette, readable, styled
-from lnsim.render.words import group_name, header_text
+from lnsim.words import group_name, header_text
 
 __all__ = ["broken", "facets", "key", "name_ends", "new_axes", "panels", "whole_numbers"]
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from lnsim.plots.panels import new_axes
 from lnsim.plots.style import INK, LABEL, NULL, QUIET, palette, readable, styled
-from lnsim.render.words import header_text
+from lnsim.words import header_text
 
 __all__ = ["heaps", "strips"]
 

@@ -89,7 +89,7 @@ def find_weights(
         FormatError: when two tensors could be the same one.
         LnsimError: when one is promised and cannot be read.
     """
-    infos = {name: info for header in opened.headers.values() for name, info in header.tensors.items()}
+    infos = opened.tensors
     there = _by_place([*infos, *opened.faults], opened.where)
     found: dict[tuple[str, int], WeightMatrix] = {}
     for kind in kinds:

@@ -17,7 +17,7 @@ from lnsim.checkpoint.source import Checkpoint
 from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.paths import replica_dir, working_root
-from lnsim.render.page import Page
+from lnsim.report.page import Page
 from lnsim.study.catalog import Model, Study
 from lnsim.study.vectors import fetch_command, no_replica, source_kind
 from studies.projections.matrices import WeightMatrix, find_weights

@@ -7,7 +7,6 @@ The FP8 names of the format mean the OCP types (arXiv:2209.05433), in which E4M3
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -16,36 +15,32 @@ import numpy.typing as npt
 
 from lnsim.errors import DecodeError, UnsupportedDtypeError
 
-__all__ = ["DTYPES", "decode", "dtype_name", "to_bits", "to_float32"]
+__all__ = ["DTYPES", "decode", "dtype_name", "to_float32"]
 
-DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
-    {
-        name: np.dtype(kind).newbyteorder("<")
-        for name, kind in {
-            "F64": np.float64,
-            "F32": np.float32,
-            "F16": np.float16,
-            "BF16": ml_dtypes.bfloat16,
-            "F8_E4M3": ml_dtypes.float8_e4m3fn,
-            "F8_E5M2": ml_dtypes.float8_e5m2,
-            "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-            "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-            "F8_E8M0": ml_dtypes.float8_e8m0fnu,
-            "I64": np.int64,
-            "I32": np.int32,
-            "I16": np.int16,
-            "I8": np.int8,
-            "U64": np.uint64,
-            "U32": np.uint32,
-            "U16": np.uint16,
-            "U8": np.uint8,
-            "BOOL": np.bool_,
-        }.items()
-    }
-)
+DTYPES: Mapping[str, np.dtype[Any]] = {
+    name: np.dtype(kind).newbyteorder("<")
+    for name, kind in {
+        "F64": np.float64,
+        "F32": np.float32,
+        "F16": np.float16,
+        "BF16": ml_dtypes.bfloat16,
+        "F8_E4M3": ml_dtypes.float8_e4m3fn,
+        "F8_E5M2": ml_dtypes.float8_e5m2,
+        "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+        "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+        "F8_E8M0": ml_dtypes.float8_e8m0fnu,
+        "I64": np.int64,
+        "I32": np.int32,
+        "I16": np.int16,
+        "I8": np.int8,
+        "U64": np.uint64,
+        "U32": np.uint32,
+        "U16": np.uint16,
+        "U8": np.uint8,
+        "BOOL": np.bool_,
+    }.items()
+}
 """The format's dtype names that lnsim reads, as little-endian NumPy dtypes."""
-
-_BITS_TYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def decode(data: bytes, dtype: str, shape: tuple[int, ...], *, where: str = "a tensor") -> npt.NDArray[Any]:
@@ -93,8 +88,3 @@ def to_float32(array: npt.NDArray[Any], *, offset: float = 0.0) -> npt.NDArray[n
         values = array.astype(np.float32)
         values[np.isnan(values)] = np.nan
     return values + np.float32(offset) if offset else values
-
-
-def to_bits(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same bytes as unsigned integers, so that -0 differs from 0 and a NaN equals itself."""
-    return np.ascontiguousarray(array).view(_BITS_TYPES[array.dtype.itemsize])

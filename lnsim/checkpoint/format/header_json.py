@@ -13,7 +13,6 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -49,7 +48,7 @@ def quoted(name: str) -> str:
     return repr(name if len(name) <= 120 else name[:117] + "...")
 
 
-DTYPE_BITS: Mapping[str, int] = MappingProxyType(
+DTYPE_BITS: Mapping[str, int] = (
     {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
     | dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8)
     | dict.fromkeys(("I16", "U16", "F16", "BF16"), 16)

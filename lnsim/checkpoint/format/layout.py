@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
-from lnsim.checkpoint.source import check_parts, parse_json
+from lnsim.checkpoint.source import parse_json
 from lnsim.errors import FormatError
 
 __all__ = [
@@ -131,7 +131,6 @@ def parse_index(text: bytes, *, where: str) -> dict[str, str]:
     Raises:
         FormatError: when it is no JSON, has no weight map, or names a shard outside the checkpoint's own folder.
     """
-    check_parts(text, where=f"the index of {where}")
     content = parse_json(text, where=f"the index of {where}")
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:

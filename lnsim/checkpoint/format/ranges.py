@@ -6,7 +6,7 @@ inclusive form of HTTP (RFC 9110, section 14.1.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lnsim.checkpoint.format.header import Header
@@ -116,15 +116,14 @@ def _join(group: Sequence[tuple[str, ByteRange]]) -> Read:
     return Read(ByteRange(group[0][1].start, group[-1][1].stop), tuple(group))
 
 
-def slice_reads(reads: Mapping[Read, bytes] | Iterable[tuple[Read, bytes]]) -> dict[str, bytes]:
+def slice_reads(reads: Iterable[tuple[Read, bytes]]) -> dict[str, bytes]:
     """Bytes of each tensor, cut from what the reads brought.
 
     Raises:
         RangeError: when a read brought another number of bytes than asked for.
     """
-    pairs = reads.items() if isinstance(reads, Mapping) else reads
     found: dict[str, bytes] = {}
-    for read, data in pairs:
+    for read, data in reads:
         if len(data) != len(read.span):
             raise RangeError(f"Cutting {read.span}: {len(read.span)} bytes were expected, {len(data)} came.")
         for name, part in read.parts:

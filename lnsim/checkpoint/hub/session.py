@@ -25,6 +25,7 @@ from weakref import WeakSet
 from huggingface_hub import get_session, set_client_factory
 from huggingface_hub.utils import _http, httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
+from lnsim.checkpoint.hub.answers import TryAgainError
 from lnsim.checkpoint.opening import IN_FLIGHT
 from lnsim.checkpoint.source import Progress, no_progress
 
@@ -33,7 +34,6 @@ __all__ = [
     "Client",
     "ClosedError",
     "ProxyError",
-    "RequestError",
     "Settings",
     "UnreachableError",
     "UnusableAddressError",
@@ -54,11 +54,7 @@ _PROXY = re.compile(r"([\w.-]+|\[[\da-f:.]+\])(:\d+)?", re.IGNORECASE)
 _STOPPED = "the reading was stopped"
 
 
-class RequestError(Exception):
-    """A request that failed in a way that may pass."""
-
-
-class UnreachableError(RequestError):
+class UnreachableError(TryAgainError):
     """Nobody answers at this address, or it has no such name."""
 
 
@@ -125,7 +121,7 @@ class Answer:
         for chunk in self._response.iter_raw():
             self.received += len(chunk)
             if time.monotonic() - begun > self._patience + self.received / _MIN_RATE:
-                raise RequestError(f"no whole answer within {self._patience:g} seconds, after {self.received} bytes")
+                raise TryAgainError(f"no whole answer within {self._patience:g} seconds, after {self.received} bytes")
             yield chunk
 
     @property
@@ -160,7 +156,7 @@ class Client:
             at_the_hub: whether logins that the session itself brings may be sent there.
 
         Raises:
-            RequestError: for whatever went wrong on the way and may pass.
+            TryAgainError: for whatever went wrong on the way and may pass.
             ClosedError: when the client was closed.
             ProxyError: when the proxy on the way cannot be used.
         """
@@ -175,7 +171,7 @@ class Client:
             if self.closed.is_set():
                 raise ClosedError(_STOPPED) from None
             if isinstance(error, httpx.RemoteProtocolError) and answer is not None and answer.missing:
-                raise RequestError(f"the body ended {answer.missing} bytes early") from None
+                raise TryAgainError(f"the body ended {answer.missing} bytes early") from None
             raise _failure(error, url) from None
         finally:
             _quiet.reset(token)
@@ -290,7 +286,7 @@ def _failure(error: Exception, url: httpx.URL) -> Exception:
         cause = cause.__cause__ or cause.__context__
     why = f"{type(cause or error).__name__}: {(cause and cause.strerror) or cause or error}".removesuffix(": ")
     if not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, UnicodeError)):
-        return RequestError(why)
+        return TryAgainError(why)
     host = url.netloc.decode("ascii")
     variable, proxy = _proxy_for(url) if get_session().trust_env else ("", "")
     if isinstance(error, httpx.ProxyError):

@@ -18,7 +18,7 @@ from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exporte
 from lnsim.checkpoint.format.header import LENGTH_BYTES, MAX_HEADER_BYTES, Header, header_end, read_header
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError
-from lnsim.checkpoint.hub.transport import Body, Transport
+from lnsim.checkpoint.hub.transport import Transport
 from lnsim.errors import HeaderError, RangeError
 
 __all__ = ["FIRST_WINDOW", "RemoteShard", "Window"]
@@ -69,33 +69,32 @@ class RemoteShard:
             window: bytes asked for first.
             longest: bytes that it may have; one that is longer is refused before it is fetched.
         """
-        first = self._ask(ByteRange(0, window), may_be_clipped=True)
-        stop = header_end(first.data, first.file_size, where=self.where)
+        data, self.file_size = self._ask(ByteRange(0, window), may_be_clipped=True)
+        stop = header_end(data, self.file_size, where=self.where)
         if stop > longest:
             raise HeaderError(
                 f"Reading the header of {self.where}: at most {longest} bytes were expected for one of so many shards, "
                 f"found {stop}."
             )
-        data = first.data
         if stop > len(data):
-            data += self._ask(ByteRange(len(data), stop)).data
-        self.start, self.buffer_start, self.file_size = data[stop:], stop, first.file_size
-        return read_header(data, first.file_size, where=self.where)
+            data += self._ask(ByteRange(len(data), stop))[0]
+        self.start, self.buffer_start = data[stop:], stop
+        return read_header(data, self.file_size, where=self.where)
 
     def read(self, span: ByteRange) -> bytes:
         """A range behind the header; no request is made for what came along with that."""
         first = self.buffer_start
         if span.stop <= first + len(self.start):
             return self.start[span.start - first : span.stop - first]
-        body = self._ask(span)
-        if body.file_size != self.file_size:
+        data, file_size = self._ask(span)
+        if file_size != self.file_size:
             raise RangeError(
                 f"Reading {self.where}: its header describes {self.file_size} bytes, the server serves a "
-                f"file of {body.file_size}. The file was replaced while it was read; try again."
+                f"file of {file_size}. The file was replaced while it was read; try again."
             )
-        return body.data
+        return data
 
-    def _ask(self, span: ByteRange, *, may_be_clipped: bool = False) -> Body:
+    def _ask(self, span: ByteRange, *, may_be_clipped: bool = False) -> tuple[bytes, int]:
         """A range, from an address resolved anew where the one known is dead or refuses: signatures expire.
 
         Where a signature is good for so few uses that other reads have used up the fresh one as well, the last try is

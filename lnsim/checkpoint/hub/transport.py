@@ -17,7 +17,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeVar
 
@@ -38,7 +37,6 @@ from lnsim.checkpoint.hub.session import (
     Client,
     ClosedError,
     ProxyError,
-    RequestError,
     UnreachableError,
     UnusableAddressError,
     whole_number,
@@ -48,7 +46,7 @@ from lnsim.errors import HubError, NetworkError, OfflineError
 from lnsim.text import printable
 from lnsim.version import __version__
 
-__all__ = ["Body", "Transport", "parse_address"]
+__all__ = ["Transport", "parse_address"]
 
 logger = logging.getLogger(__name__)
 
@@ -68,19 +66,6 @@ _STEP = 0.2
 _HOST = re.compile(r"[\w.:-]+", re.ASCII)
 _LAST_PORT = 65_535
 _LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A checked range.
-
-    Args:
-        data: its bytes.
-        file_size: bytes of the whole file, as the server tells it.
-    """
-
-    data: bytes = field(repr=False)
-    file_size: int
 
 
 class Transport:
@@ -153,8 +138,8 @@ class Transport:
         where: str,
         may_be_clipped: bool = False,
         leave_if_dead: bool = False,
-    ) -> Body:
-        """The bytes of a range: all of them and no others.
+    ) -> tuple[bytes, int]:
+        """The bytes of a range, all of them and no others, and those of the whole file, as the server tells them.
 
         Args:
             url: address from ``resolve``.
@@ -168,14 +153,14 @@ class Transport:
             NetworkError: when the tries are used up; HubError: when the server does not serve ranges.
         """
 
-        def once(address: httpx.URL) -> Body:
+        def once(address: httpx.URL) -> tuple[bytes, int]:
             with self._follow(address, {"Range": span.http}) as answer:
                 self._check(answer, where)
                 told = check_range(answer.status, answer.headers, span, where=where, may_be_clipped=may_be_clipped)
                 data = _read(answer, told.stop - span.start)
             if len(data) != told.stop - span.start:
                 raise TryAgainError(f"{told.stop - span.start} bytes were announced, another number came")
-            return Body(data, told.file_size)
+            return data, told.file_size
 
         return self._retry(once, url, f"bytes {span.start} to {span.stop} of {where}", leave_if_dead)
 
@@ -266,10 +251,9 @@ class Transport:
                 if unranged > _UNRANGED or number == tries:
                     raise
                 reason, asked = str(error), None
-            except (TryAgainError, RequestError) as error:
+            except TryAgainError as error:
                 reason = printable(" ".join(str(error).split())[:200].removesuffix(":"))
-                asked = error.pause if isinstance(error, TryAgainError) else None
-                kind = DeadAddressError if isinstance(error, UnreachableError) else NetworkError
+                asked, kind = error.pause, DeadAddressError if isinstance(error, UnreachableError) else NetworkError
                 if leave_if_dead and kind is DeadAddressError:
                     raise DeadAddressError(f"Reading {where}: {reason}.") from None
             if number < tries:

@@ -1,0 +1,153 @@
+"""This module writes ``reports/index.html`` from the records and executed notebooks that lie in the folder.
+
+It types no number: sentences, pictures and badges are the notebooks' own, seconds and states are the records'. The top
+answers what was compared, what was found and how far to trust it, in so few words that they fit on a first screen:
+which notebook's sentences stand there, and how much of each is folded, is decided by fixed rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lnsim.report import markup
+from lnsim.report.html import Report
+from lnsim.report.provenance import PAGE
+from lnsim.report.record import StudyRun
+from lnsim.report.saving import linked_from, write_text
+from lnsim.study.catalog import Study
+from lnsim.words import count
+
+__all__ = ["Section", "write_index"]
+
+Statement = str | tuple[str, str, str]
+"""A sentence, or what of a text is in sight, what is folded, and the words to unfold it."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ\d])")
+_MOST_HEADLINES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One study in the index.
+
+    Args:
+        study: the study.
+        run: its record.
+        reports: the reports of the notebooks that were done, by number.
+    """
+
+    study: Study
+    run: StudyRun
+    reports: Mapping[str, Report]
+
+    @property
+    def sources(self) -> list[str]:
+        """Where the vectors on its pages came from."""
+        return sorted({str(report.page["source"]) for report in self.reports.values()})
+
+
+def write_index(sections: Sequence[Section], path: Path) -> Path:
+    """Write the index over the studies' sections."""
+    # A replica says nothing about real models, so nothing of it stands above the studies.
+    every = [section.reports[number] for section in sections for number in sorted(section.reports)]
+    real = [report for report in every if report.page["source"] != "replica"]
+    pairs = next((_on_index(report, report.pairs) for report in real if report.pairs), "")
+    # Captions are named by their number on the report, and two of them could have the same.
+    verdicts = [
+        (report.page, _on_index(report, report.verdicts).replace("cap-", f"verdicts-{report.page['study']}-"))
+        for report in real
+        if report.verdicts
+    ]
+    page = markup.filled(
+        "index.html.j2",
+        links=_links(sections, pairs, verdicts),
+        says=markup.says(_first_screen(real), "Found"),
+        figure=next((report.headline for report in real if report.headline), ""),
+        pairs=pairs,
+        verdicts=verdicts,
+        sections=sections,
+        sentence=_sentence,
+        traced={one.run.study for one in sections if (path.parent / one.run.study / PAGE).is_file()},
+        provenance=markup.provenance(_foot([section.run for section in sections])),
+    )
+    return write_text(path, f"{page}\n")
+
+
+def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
+    """Label and statements of what was compared, what was found and how far to trust it."""
+    led = _leading(real)[:_MOST_HEADLINES]
+    # A headline may have two lines; the first of all is set in large type.
+    found: list[Statement] = [line for report in led for line in _headline(report).split("\n")]
+    trust: list[Statement] = [_trust(report) for report in led]
+    return [
+        ("Compared", [_compared(real)]),
+        ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
+        ("Trust", trust or ["Each report names its control and its weakest point."]),
+    ]
+
+
+def _leading(reports: Sequence[Report]) -> list[Report]:
+    """The reports whose headlines make the top, in their order.
+
+    The first headline of all stands beside the first figure. Then every other study says its last one, since later
+    notebooks build on earlier ones; the rest follow. Where there is no headline, the latest reports stand in.
+    """
+    offered = [report for report in reports if report.page.get("headline")]
+    if not offered:
+        return list(reports[::-1])
+    first, *others = offered
+    last = {str(one.page["study"]): one for one in others if one.page["study"] != first.page["study"]}
+    ahead = [first, *last.values()]
+    return ahead + [one for one in others if all(one is not other for other in ahead)]
+
+
+def _trust(report: Report) -> Statement:
+    """The first sentence in sight, the others folded: they belong to the claim, and a first screen is small."""
+    first, *rest = _SENTENCE_END.split(str(report.page["trust"]), maxsplit=1)
+    return first, "".join(rest), f"More, {report.page['study']} {report.page['number']}"
+
+
+def _headline(report: Report) -> str:
+    return str(report.page.get("headline") or f"{report.title} {report.page['finding']}")
+
+
+def _compared(reports: Sequence[Report]) -> str:
+    models: dict[str, int] = {}
+    for report in reports:
+        for record in report.page["models"].values():
+            models[record["source"]] = max(models.get(record["source"], 0), int(record["n_vectors"]))
+    start = "γ, the weights of the normalisation layers, a few kilobytes of a checkpoint"
+    if not models:
+        return f"{start}."
+    return f"{start}: {count(sum(models.values()), 'vector')} of {count(len(models), 'checkpoint')} with real weights."
+
+
+def _links(sections: Sequence[Section], pairs: str, verdicts: Sequence[object]) -> list[tuple[str, str]]:
+    studies = [(section.run.study, f"#{section.run.study}") for section in sections]
+    tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(pairs)
+    return [*tables, *studies, ("How to read", "#how")]
+
+
+def _on_index(report: Report, table: str) -> str:
+    """A report's table with the links that hold on the index."""
+    study = str(report.page["study"])
+    return linked_from(table, study, f"{study}/")
+
+
+def _sentence(phrase: str) -> str:
+    """A reason as a sentence; one that leads to a command ends with its colon."""
+    return phrase[:1].upper() + phrase[1:] + ("" if phrase.endswith((".", ":")) else ".")
+
+
+def _foot(runs: Sequence[StudyRun]) -> list[tuple[str, str]]:
+    sources = ", ".join(f"{run.source} ({run.study})" for run in runs if run.outcomes) or "none"
+    versions = next((run.versions for run in runs if run.versions), {})
+    offline = all(run.source != "hub" for run in runs)
+    return [
+        ("Source", sources + ("; no network" if offline else "")),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in versions.items()) or "none recorded"),
+        ("Made again by", "`python run_all.py`"),
+    ]

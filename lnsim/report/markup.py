@@ -1,0 +1,179 @@
+"""This module writes the pieces of HTML that a page is made of: answers, figures, tables, provenance.
+
+Everything that comes from outside, a model's name above all, is escaped here; nothing is trusted to be harmless text.
+The look is that of ``templates/report.css``; JupyterLab shows the same pieces without the style sheet.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lnsim.errors import NotebookError
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = [
+    "BADGES",
+    "PAGE_MIME",
+    "REPLICA_BANNER",
+    "TEMPLATES",
+    "animation",
+    "answer",
+    "asset",
+    "badge",
+    "columns",
+    "figure",
+    "filled",
+    "image",
+    "inline",
+    "provenance",
+    "says",
+    "typographic",
+]
+
+PAGE_MIME = "application/vnd.lnsim.page+json"
+"""Output that carries the answer, the source and the models of a page."""
+
+TEMPLATES = Path(__file__).parent / "templates"
+"""Folder of the templates, the style sheet and the scripts."""
+
+REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
+
+BADGES = {
+    "stored": ("real", "REAL WEIGHTS, stored"),
+    "hub": ("real", "REAL WEIGHTS, from the Hub"),
+    "replica": ("replica", "REPLICA, synthetic: tests the code, says nothing about the models"),
+}
+"""Class and words of the badge of each source of vectors."""
+
+_CODE = re.compile(r"`([^`]+)`")
+_ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
+_MINUS = re.compile(r"(?<![\w.\-])-(?=\d)")
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file beside the templates, for example ``report.css``."""
+    return (TEMPLATES / name).read_text("utf-8")
+
+
+def filled(name: str, **values: Any) -> str:
+    """A template with its values; what it does not filter is put in as it is."""
+    return _environment().get_template(name).render(values).strip()
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    environment = jinja2.Environment(loader=loader, autoescape=False, trim_blocks=True)
+    environment.filters |= {"badge": badge, "inline": inline}
+    script = asset("theme.js") + asset("tables.js")
+    environment.globals |= {"css": asset("report.css"), "script": script, "banner": REPLICA_BANNER}
+    return environment
+
+
+def typographic(text: str) -> str:
+    """The same text with a real minus sign (U+2212) before numbers and with curved apostrophes."""
+    return _MINUS.sub("−", text).replace("'", "’")
+
+
+def inline(text: str) -> str:
+    """Plain text as escaped HTML; ```code``` and ``*italic*`` are the only marks it knows."""
+    parts = _CODE.split(str(text))
+    for place, part in enumerate(parts):
+        if place % 2:
+            parts[place] = f"<code>{escape(part)}</code>"
+        else:
+            parts[place] = _ITALIC.sub(r"<i>\1</i>", escape(typographic(part)))
+    return "".join(parts)
+
+
+def badge(source: str) -> str:
+    """The badge that says where the vectors come from: ``stored``, ``hub`` or ``replica``."""
+    if source not in BADGES:
+        raise NotebookError(f"Writing a badge: '{source}' is not a source of vectors; known are {', '.join(BADGES)}.")
+    kind, words = BADGES[source]
+    return f'<span class="badge {kind}">{words}</span>'
+
+
+def answer(page: Mapping[str, Any]) -> str:
+    """The statements at the top of a report, from the record that ``Page.answer`` keeps."""
+    rows = [(label, [page[label.lower()]]) for label in ("Finding", "Compared", "Control", "Trust")]
+    return says([*rows, ("Missing", page["absent"])] if page.get("absent") else rows, "Finding")
+
+
+def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead: str) -> str:
+    """The labelled statements at the top of a page.
+
+    Args:
+        rows: label and its statements; one of three parts is what is in sight, what is folded, and the words to unfold.
+        lead: the label of the one in large type.
+    """
+    groups = ""
+    for label, texts in rows:
+        kind = ' class="lead"' if label == lead else ""
+        statements = "".join(f"<dd>{_statement(text)}</dd>" for text in texts)
+        groups += f"<div{kind}><dt>{escape(label)}</dt>{statements}</div>\n"
+    return f'<dl class="says">\n{groups}</dl>'
+
+
+def _statement(text: str | tuple[str, str, str]) -> str:
+    if isinstance(text, str):
+        return inline(text)
+    seen, folded, words = text
+    more = f' <details class="more"><summary>{escape(words)}</summary><p>{inline(folded)}</p></details>'
+    return inline(seen) + (more if folded else "")
+
+
+def image(data: bytes, alt: str, kind: str = "svg+xml") -> str:
+    """A picture as one `img` element that needs no other file."""
+    if not alt.strip():
+        raise NotebookError("Placing a picture: it has no alt text; say what is seen, with the numbers.")
+    encoded = base64.b64encode(data).decode("ascii")
+    return f'<img src="data:image/{kind};base64,{encoded}" alt="{escape(typographic(alt))}">'
+
+
+def figure(svg: bytes, alt: str, label: str, claim: str, caption: str) -> str:
+    """A figure with its caption; `label` is for example ``Figure 1.``, `claim` the sentence in bold."""
+    return _captioned(image(svg, alt), label, claim, caption)
+
+
+def animation(gif: bytes, alt: str, label: str, claim: str, caption: str) -> str:
+    """An animated picture behind a button, with its caption: it plays only when a reader opens it."""
+    picture = image(gif, alt, "gif")
+    shut = f'<details class="motion"><summary>Play the animation</summary>{picture}</details>'
+    return _captioned(shut, label, claim, caption)
+
+
+def _captioned(picture: str, label: str, claim: str, caption: str) -> str:
+    words = f"<figcaption><b>{inline(f'{label} {claim}'.strip())}</b> {inline(caption)}</figcaption>"
+    return f'<figure class="fig">{picture}{words}</figure>'
+
+
+def columns(shows: Sequence[str], shows_not: Sequence[str]) -> str:
+    """The two lists at the end of a report: what it shows and what it does not show."""
+    if not shows or not shows_not:
+        raise NotebookError("A report needs at least one entry under 'It shows' and one under 'It does not show'.")
+    return (
+        f'<div class="twocol"><div><h3>It shows</h3>{_items(shows)}</div>'
+        f"<div><h3>It does not show</h3>{_items(shows_not)}</div></div>"
+    )
+
+
+def provenance(rows: Iterable[tuple[str, str]]) -> str:
+    """The list of where everything came from; values may mark ```code```."""
+    lines = (f"<div><dt>{escape(label)}</dt><dd>{inline(value)}</dd></div>\n" for label, value in rows)
+    return f'<dl class="prov num">\n{"".join(lines)}</dl>'
+
+
+def _items(texts: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{inline(text)}</li>" for text in texts) + "</ul>"

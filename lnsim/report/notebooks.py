@@ -1,0 +1,343 @@
+"""This module finds the notebooks, checks the parameters that a user sets, and executes one through papermill.
+
+An unknown parameter is only a warning to papermill, so names are compared here, before anything runs. After a timeout
+or a dead kernel, its record says that all cells completed; so the status is kept here. What differs from run to run
+(times, a random cell id) is taken out, so that the same inputs give the same file.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lnsim.errors import NotebookError
+from lnsim.report.record import Outcome
+from lnsim.report.saving import write_whole
+from lnsim.text import json_text
+
+__all__ = [
+    "Notebook",
+    "check_parameters",
+    "execute",
+    "known_parameters",
+    "list_notebooks",
+    "notebook_of_two",
+    "parse_setting",
+    "select_notebooks",
+]
+
+_FILE = re.compile(r"(\d\d)_[a-z0-9_]+\.ipynb|compare\.ipynb")
+_OF_TWO = "compare.ipynb"
+"""The notebook of any two models; it belongs to no study and has no number."""
+
+_STUDY_SETTINGS = ("study", "source")
+_INJECTED = "injected-parameters"
+_LONGEST_MESSAGE = 400
+_STARTS = 3
+_CONFIG = {
+    "KernelManager": {"transport_encryption": "auto"},
+    # A kernel is interrupted when it is shut down, and would complain on stderr; what fails in a cell is told anyhow.
+    "NotebookClient": {"extra_arguments": ["--log-level=50"]},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """A notebook as it lies in the folder.
+
+    Args:
+        number: the two digits its name begins with.
+        path: the file.
+        question: its first heading.
+    """
+
+    number: str
+    path: Path
+    question: str
+
+    def __post_init__(self) -> None:
+        if not _FILE.fullmatch(self.path.name) or not self.path.name.startswith(self.number):
+            raise NotebookError(
+                f"Listing notebooks: '{self.path.name}' should be named by two digits and a subject, for example "
+                "'01_layer0_baseline.ipynb'."
+            )
+
+
+def list_notebooks(folder: Path) -> tuple[Notebook, ...]:
+    """The notebooks of a folder by number; NotebookError where there are none or one has no question."""
+    paths = sorted(path for path in folder.glob("*.ipynb") if not path.name.startswith(".") and path.name != _OF_TWO)
+    found = tuple(Notebook(path.name[:2], path, _question(path)) for path in paths)
+    if not found:
+        raise NotebookError(f"Listing notebooks: the folder '{folder.name}' holds none.")
+    numbers = [notebook.number for notebook in found]
+    if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
+        raise NotebookError(f"Listing notebooks: the number {twice[0]} is used twice; give each its own.")
+    return found
+
+
+def notebook_of_two(folder: Path) -> Notebook:
+    """The notebook of any two models."""
+    return Notebook("compare", folder / _OF_TWO, _question(folder / _OF_TWO))
+
+
+def select_notebooks(notebooks: Sequence[Notebook], only: str | None) -> tuple[Notebook, ...]:
+    """Those with the numbers in `only`, for example ``01,03``, or all where it is None.
+
+    Raises:
+        NotebookError: for a number that there is not, naming those there are.
+    """
+    if only is None:
+        return tuple(notebooks)
+    wanted = [number.strip().zfill(2) for number in only.split(",")]
+    known = [notebook.number for notebook in notebooks]
+    if unknown := [number for number in wanted if number not in known]:
+        raise NotebookError(f"Selecting notebooks: there is no {unknown[0]}; known are {', '.join(known)}.")
+    return tuple(notebook for notebook in notebooks if notebook.number in wanted)
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """``name=value`` as a name and a Python literal; a value that is no literal is taken as text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise NotebookError(f"Reading --set '{text}': expected name=value, for example seed=1.")
+    if name.strip() in _STUDY_SETTINGS:
+        raise NotebookError(f"Reading --set '{text}': use --{name.strip()} for it.")
+    try:
+        parsed = ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError):
+        parsed = value.strip()
+    try:
+        # A notebook's parameter is what JSON can hold; this also makes a tuple the list it would become.
+        return name.strip(), json.loads(json.dumps(parsed))
+    except TypeError as error:
+        raise NotebookError(
+            f"Reading --set '{text}': expected a number, a text, True, False, None or a list; {error}."
+        ) from None
+
+
+def known_parameters(notebook: Notebook) -> dict[str, Any]:
+    """The cell tagged ``parameters``: names, and the values that stand there.
+
+    Raises:
+        NotebookError: where no cell has the tag, or the file lacks what papermill needs to run it.
+    """
+    from papermill.translators import PythonTranslator
+
+    content = _read_cells(notebook.path)
+    if content.get("nbformat") != 4 or not isinstance(content.get("metadata"), dict):
+        raise NotebookError(
+            f"Reading {notebook.path.name}: 'nbformat': 4 and 'metadata' were expected beside its cells. Open it in "
+            "JupyterLab and save it."
+        )
+    # Not papermill's inspect_notebook: it refuses a notebook that does not tell its language, and all are Python here.
+    for cell in content["cells"]:
+        if "parameters" in cell.get("metadata", {}).get("tags", ()):
+            found = PythonTranslator.inspect({"source": "".join(cell["source"])})
+            return {known.name: _literal(known.name, known.default, notebook) for known in found}
+    raise NotebookError(f"Reading {notebook.path.name}: no cell has the tag 'parameters'; tag the one that sets them.")
+
+
+def _literal(name: str, text: str, notebook: Notebook) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise NotebookError(
+            f"Reading {notebook.path.name}: the parameter '{name}' should be a literal, found {text!r:.80}. What is "
+            f"computed belongs in another cell, since a value given from outside would not reach it."
+        ) from None
+
+
+def check_parameters(known: Mapping[str, Iterable[str]], given: Mapping[str, Any]) -> None:
+    """Refuse a parameter that none of the notebooks (by number) knows; NotebookError names the known ones."""
+    names = {name for parameters in known.values() for name in parameters}
+    if unknown := sorted(set(given) - names):
+        listed = "; ".join(
+            f"{number}: {', '.join(name for name in parameters if name not in _STUDY_SETTINGS) or 'none'}"
+            for number, parameters in sorted(known.items())
+        )
+        raise NotebookError(f"Setting '{unknown[0]}': no notebook asked for has such a parameter. Known are {listed}.")
+
+
+class _Metadata(msgspec.Struct):
+    tags: list[str] = []
+
+
+class _Cell(msgspec.Struct):
+    cell_type: str
+    source: str | list[str]
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+class _Shape(msgspec.Struct):
+    """What a notebook must have to be looked at."""
+
+    cells: list[_Cell]
+
+
+def _read_cells(path: Path) -> dict[str, Any]:
+    """A notebook file as JSON, which has a list of cells; NotebookError where it is no notebook."""
+    if not path.is_file():  # a pipe would wait for ever
+        raise NotebookError(f"Reading {path.name}: it is not a notebook (but a folder, a pipe or a link to nothing).")
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        found = content.get("nbformat", 4) if isinstance(content, dict) else 4
+        if found == 4:
+            msgspec.convert(content, _Shape)
+            return dict(content)
+    except (OSError, ValueError, RecursionError, msgspec.ValidationError) as error:
+        raise NotebookError(f"Reading {path.name}: it is not a notebook ({error!s:.200}).") from error
+    raise NotebookError(
+        f"Reading {path.name}: it is not a notebook of nbformat 4 but of {found!r:.40}. Open it in JupyterLab and "
+        f"save it."
+    )
+
+
+def _question(path: Path) -> str:
+    for cell in _read_cells(path)["cells"]:
+        first = "".join(cell["source"]).lstrip().split("\n")[0]
+        if cell["cell_type"] == "markdown" and first.startswith("# "):
+            return first[2:].strip()
+    raise NotebookError(f"Reading {path.name}: it has no first heading ('# ...'), which must be its question.")
+
+
+def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], root: Path, timeout: int) -> Outcome:
+    """Execute a notebook into `output`, whole or not at all, and say how it ended.
+
+    Args:
+        notebook: what to execute.
+        output: file of the executed notebook. An older one goes; where a cell fails, the notebook up to there is kept.
+        parameters: values for its parameter cell.
+        root: folder in which it runs.
+        timeout: seconds that one cell may take.
+    """
+    from jupyter_core.utils import ensure_event_loop
+
+    started = time.monotonic()
+    part = output.with_name(f".{output.name}.part.ipynb")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        for old in (part, output):
+            old.unlink(missing_ok=True)
+        # The client keeps one event loop a thread, and leaves it open.
+        with closing(ensure_event_loop()):
+            error = _run(notebook, part, parameters, root, timeout)
+        if part.is_file():
+            _settle(part, output)
+    except OSError as problem:  # a folder under the file's name, a full disk
+        error = f"{type(problem).__name__}: {_first_line(str(problem))}"
+    seconds = round(time.monotonic() - started, 2)
+    status = "failed" if error else "done"
+    return Outcome(notebook.number, notebook.path.stem, notebook.question, status, seconds, error)
+
+
+def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Path, timeout: int) -> str | None:
+    """Run papermill; the error in one line, or None where all cells completed."""
+    from jupyter_client.kernelspec import NoSuchKernel
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from papermill import PapermillException
+    from papermill.exceptions import PapermillExecutionError
+
+    started: list[int] = []  # code cells: as many as the number that JupyterLab shows beside the last of them
+
+    def papermill(tries_left: int) -> None:
+        """A kernel's ports are chosen before it binds them; one that dies before its first cell is started again."""
+        try:
+            _papermill(notebook.path, part, parameters, root, timeout, lambda **_hook: started.append(1))
+        except RuntimeError as error:
+            never_came_up = "before replying" in str(error) or "didn't respond" in str(error)
+            if started or not tries_left or not never_came_up:
+                raise
+            papermill(tries_left - 1)
+
+    try:
+        papermill(_STARTS - 1)
+    except PapermillExecutionError as error:
+        return f"{error.ename} in cell {error.exec_count}: {_first_line(error.evalue)}"
+    except CellTimeoutError:
+        return f"CellTimeout in cell {len(started)}: no cell may take longer than {timeout} s"
+    except DeadKernelError:
+        return f"DeadKernel in cell {len(started)}: the kernel died; memory may have run out"
+    except (CellExecutionError, NoSuchKernel, PapermillException, OSError, RuntimeError) as error:
+        return f"{type(error).__name__}: {_first_line(str(error))}"
+    return None
+
+
+def _papermill(
+    source: Path, target: Path, parameters: Mapping[str, Any], root: Path, timeout: int, each: Callable[..., None]
+) -> None:
+    from papermill import execute_notebook
+    from traitlets.config import Config
+
+    # papermill keeps one working folder for all threads, and may write relative to that of an earlier run.
+    execute_notebook(
+        str(source.absolute()),
+        str(target.absolute()),
+        dict(parameters),
+        kernel_name="python3",
+        language="python",
+        kernel_manager_class=_kernel_manager(),
+        progress_bar=False,
+        start_timeout=60,
+        execution_timeout=timeout,
+        record_timing=False,
+        # Written once, at the end: to write all outputs after every cell takes a tenth of the time.
+        request_save_on_cell_execute=False,
+        on_cell_execute=each,
+        resources={"metadata": {"path": str(root)}},
+        config=Config(_CONFIG),
+    )
+
+
+def _kernel_manager() -> type[Any]:
+    """Starts the kernel of this interpreter, whatever kernels are installed under whatever names, and wherever."""
+    from ipykernel.kernelspec import RESOURCES, get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    class OwnKernelManager(AsyncKernelManager):
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return KernelSpec(resource_dir=RESOURCES, **{**get_kernel_dict(), "env": _environment()})
+
+    return OwnKernelManager
+
+
+def _environment() -> dict[str, str]:
+    """What kernels get besides: where Python may not write compiled modules beside the sources, a cache of the user's.
+
+    Every kernel imports the same libraries, and to compile them anew takes each of them five seconds.
+    """
+    from platformdirs import user_cache_dir
+
+    if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        return {}
+    prefix = os.environ.get("PYTHONPYCACHEPREFIX") or user_cache_dir("lnsim")
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": prefix}
+
+
+def _settle(part: Path, output: Path) -> None:
+    """Take out what differs from run to run, then give the file its name."""
+    content = _read_cells(part)
+    content["metadata"].pop("papermill", None)
+    for cell in content["cells"]:
+        for name in ("papermill", "execution"):
+            cell["metadata"].pop(name, None)
+        if _INJECTED in cell["metadata"].get("tags", ()):
+            cell["id"] = _INJECTED
+    write_whole(output, (json_text(content, indent=1, sort_keys=True) + "\n").encode("utf-8"))
+    part.unlink()
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0][:_LONGEST_MESSAGE] if lines else "no message"

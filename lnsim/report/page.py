@@ -1,0 +1,355 @@
+"""This module is what a notebook uses to put its answer, figures, tables and provenance on its page.
+
+A notebook opens one Page and calls it; each call shows a piece in JupyterLab, and the same output, taken out of the
+executed notebook by ``lnsim.report.html``, makes the report. Figures and tables are saved on the way.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lnsim.checkpoint.extract import load
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.errors import NotebookError, StudyError
+from lnsim.paths import working_root
+from lnsim.report import markup, provenance
+from lnsim.report.markup import PAGE_MIME
+from lnsim.report.saving import csv_place, save_animation, save_figure, save_table
+from lnsim.report.table import table as table_markup
+from lnsim.study.vectors import fetch_command, study_vectors
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from lnsim.checkpoint.source import Checkpoint
+    from lnsim.plots.style import Moving
+    from lnsim.study.catalog import Study
+
+__all__ = ["PAGE_MIME", "Page"]
+
+_NO_VECTORS = "published numbers alone"
+"""Source of a table that was made without any vectors."""
+
+
+@dataclass(slots=True)
+class Page:
+    """The page of one notebook, for one study.
+
+    Args:
+        number: the notebook's number, two digits.
+        study: the study, as read from its file.
+        source: what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``.
+        kind: where the vectors really came from, known once they are loaded.
+        out: folder of this page's own tables and figures, where they are not the project's.
+        command: what makes the page again, where it is not ``run_all.py``.
+    """
+
+    number: str
+    study: Study
+    source: str
+    kind: str = "stored"
+    out: Path | None = None
+    command: str = ""
+    _given: dict[str, Any] = field(default_factory=dict)
+    _used: dict[str, NormVectors | Checkpoint] = field(default_factory=dict)
+    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    _missing: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls,
+        number: str,
+        study: str,
+        source: str = "auto",
+        variables: Mapping[str, Any] | None = None,
+        *,
+        out: str = "",
+        command: str = "",
+    ) -> Page:
+        """Start a page.
+
+        Args:
+            number: as the page's, for example ``"01"``.
+            study: name of the study.
+            source: as the page's.
+            variables: the notebook's variables, as ``globals()`` gives them; the page tells which of its parameters
+                differ from the study's file.
+            out: as the page's, seen from the working folder of the project; a page with one needs no parameters in the
+                study's file.
+            command: as the page's.
+
+        Raises:
+            StudyError: when the study does not run this notebook.
+        """
+        import matplotlib as mpl
+
+        from lnsim.plots import style
+        from lnsim.study.catalog import load_study
+
+        # What a cell adds to a figure looks like the rest of it; a figure of the reader's own keeps its layout.
+        mpl.rcParams.update({name: value for name, value in style.items() if not name.startswith("figure.")})
+        loaded, given = load_study(study), variables or {}
+        if out:
+            return cls(number, loaded, source, out=working_root() / out, command=command)
+        if number not in loaded.experiments:
+            reason = loaded.not_run.get(number, "its file has no parameters for it")
+            raise StudyError(f"Study '{loaded.name}' does not run notebook {number}: {reason}.")
+        stands = loaded.experiments[number]
+        changed = {name: given[name] for name in stands if name in given and given[name] != stands[name]}
+        return cls(number, loaded, source, _given=changed)
+
+    def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
+        """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
+        return self._vectors(keys, all_of_them=True)
+
+    def load_available(self, keys: Iterable[str]) -> dict[str, NormVectors]:
+        """The vectors of those models that have some, by key; the others are named on the page with their reasons.
+
+        Raises:
+            StudyError: when none has any.
+        """
+        return self._vectors(keys, all_of_them=False)
+
+    def _vectors(self, keys: Iterable[str], all_of_them: bool) -> dict[str, NormVectors]:
+        found = study_vectors(self.study, self.source, list(keys))
+        if found.missing and (all_of_them or not found.vectors):
+            key, reason = next(iter(found.missing.items()))
+            raise StudyError(
+                f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no vectors. {reason} "
+                f"To have them: {fetch_command(self.study)}"
+            )
+        self.opened(found.kind, found.vectors, found.missing)
+        return dict(found.vectors)
+
+    def take(self, label: str, source: str) -> NormVectors:
+        """The vectors of a model that is none of the study's, under the name that readers see."""
+        self._used[label] = vectors = load(source)
+        return vectors
+
+    def opened(
+        self, kind: str, models: Mapping[str, NormVectors] | Mapping[str, Checkpoint], missing: Mapping[str, str]
+    ) -> None:
+        """Remember for the provenance what was read, and what is missing.
+
+        Args:
+            kind: where it comes from, ``stored``, ``hub`` or ``replica``.
+            models: by model key, vectors, or the checkpoint that was opened for other tensors than norms.
+            missing: by model key, why there is none.
+        """
+        self.kind = kind
+        self._used.update(models)
+        self._missing.update(missing)
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """By the label that readers see, why a model that was asked for is not on this page."""
+        return {self.study.model(key).label: reason for key, reason in self._missing.items()}
+
+    def label(self, key: str) -> str:
+        """A model's name as readers see it; that of a replica says so."""
+        label = self.study.model(key).label
+        return f"the replica of {label}" if self.kind == "replica" else label
+
+    def answer(self, finding: str, compared: str, control: str, trust: str, headline: str | None = None) -> None:
+        """The answer at the top of the report.
+
+        Args:
+            finding: one sentence with its numbers, the answer first; it is also the notebook's sentence in the index.
+            compared: what was set beside what.
+            control: the control, in one line.
+            trust: how far to trust it: the control's outcome and the weakest point.
+            headline: a shorter finding for the top of the index, where the notebook's answer belongs there.
+        """
+        says = {"finding": finding, "compared": compared, "control": control, "trust": trust}
+        if empty := [name for name, text in says.items() if not text.strip()]:
+            raise NotebookError(
+                f"Page {self.number}: the answer's '{empty[0].title()}' is empty; each of the four needs text."
+            )
+        absent = [f"{label}: {reason}" for label, reason in self.missing.items()]
+        record = {
+            "number": self.number, "study": self.study.name, "source": self.kind, "headline": headline, **says,
+            "missing": dict(self._missing), "absent": absent,
+            "models": {key: provenance.record(opened) for key, opened in self._used.items()},
+            "versions": provenance.versions(),
+        }  # fmt: skip
+        _show({PAGE_MIME: record, "text/html": markup.badge(self.kind) + markup.answer(record)})
+
+    def say(self, text: str) -> None:
+        """Prose in Markdown; put numbers in with an f-string, so that none is typed by hand."""
+        _show({"text/markdown": markup.typographic(text), "text/plain": text})
+
+    def figure(
+        self,
+        drawn: Axes | Figure | Moving,
+        name: str,
+        claim: str,
+        caption: str = "",
+        alt: str = "",
+        headline: bool = False,
+        of_vectors: bool = True,
+    ) -> None:
+        """Save a figure as PNG and SVG, then show it with its caption; an animation as GIF, which waits for a reader.
+
+        Args:
+            drawn: what ``lnsim.plots`` returned, or a figure of your own; the figure is closed afterwards.
+            name: subject; the file is called ``NN_name``.
+            claim: the sentence in bold: what the figure means.
+            caption: what is drawn.
+            alt: what is seen, with the numbers, for a reader who does not see it; by default the claim, and what the
+                axes say.
+            headline: True for the one figure that stands at the top of the index.
+            of_vectors: False where nothing in it comes from the page's vectors, so that it is no replica's.
+        """
+        import matplotlib.pyplot as plt
+
+        from lnsim.plots.style import Moving
+
+        figure = drawn.figure if isinstance(drawn, Moving) else _figure_of(drawn)
+        alt = self._marked(alt or f"{claim} {_described(figure)}", of_vectors)
+        label = self._label("Figure", name, of_vectors)
+        if self._marked("", of_vectors):
+            figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
+        folder, file = self._folder("figures"), f"{self.number}_{name}"
+        if isinstance(drawn, Moving):
+            html = markup.animation(save_animation(drawn, folder, file), alt, label, claim, caption)
+        else:
+            svg = save_figure(figure, folder, file, provenance.description(self._used.values()))
+            html = markup.figure(svg, alt, label, claim, caption)
+        _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
+        plt.close(figure)  # else JupyterLab would show it a second time
+
+    def table(
+        self,
+        frame: pd.DataFrame,
+        name: str,
+        claim: str,
+        caption: str = "",
+        formats: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        shown: pd.DataFrame | None = None,
+        transpose: bool = False,
+        headline: bool = False,
+        kinds: str = "group",
+        of_vectors: bool = True,
+        verdicts: bool = False,
+    ) -> None:
+        """Write a DataFrame as CSV, then show it as a table.
+
+        Args:
+            frame: what is written, with every digit.
+            name: subject; the file is called ``NN_name.csv``.
+            claim: the words in bold.
+            caption: what the columns mean, n, and the side of a p-value.
+            formats: by column, the format of its floats, where the usual one (three decimals, four for p) does not do.
+            labels: by column, what readers see in place of its name.
+            shown: the part or shape of it that stands on the page, where the whole is too long.
+            transpose: True to set attributes downwards, for few rows with many columns.
+            headline: True for the one table that stands on the index too: all its rows are in sight, and a stronger
+                line parts its groups.
+            kinds: column by whose values readers may filter the rows.
+            of_vectors: False where nothing in it comes from the page's vectors; the CSV then says so.
+            verdicts: True for the one table of verdicts: it stands on the index, all rows in sight, and its rows are
+                cards in a narrow window.
+        """
+        signed = frame
+        if not of_vectors:
+            signed = frame.assign(source=_NO_VECTORS)
+        elif self.kind == "replica":  # a CSV has no badge
+            signed = frame.assign(source="REPLICA, synthetic")
+        path = save_table(signed, self._folder("data/tables"), f"{self.number}_{name}")
+        label = self._label("Table", name, of_vectors)
+        html = table_markup(
+            frame if shown is None else shown,
+            f"cap-{self._numbers['Table', name]}",
+            label,
+            claim,
+            caption,
+            formats or {},
+            labels or {},
+            parted=headline,
+            transpose=transpose,
+            whole=headline or verdicts,
+            kinds=kinds,
+            cards=verdicts,
+            csv=csv_place(self.study.name, path.name) if self.out is None else f"tables/{path.name}",
+        )
+        marks = {name: True for name, is_so in (("headline_table", headline), ("verdicts", verdicts)) if is_so}
+        _show({"text/html": html}, {"lnsim": marks} if marks else {})
+
+    def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
+        """What the notebook shows and what it does not show, side by side."""
+        _show({"text/html": markup.columns(shows, shows_not)})
+
+    def provenance(
+        self, seed: int | None = None, n_permutations: int | None = None, models_in: str | None = None
+    ) -> None:
+        """Where everything came from: every model that was loaded, the seed, the versions, the command.
+
+        Args:
+            seed: of whatever was drawn.
+            n_permutations: of the tests.
+            models_in: name of the table that lists the models, where they are too many to be listed here.
+        """
+        rows: list[tuple[str, str]] = []
+        if models_in is None:
+            for key, opened in self._used.items():
+                rows += provenance.model_rows(self.study.labels.get(key, key), opened)
+        else:
+            place = f"`data/tables/{self.study.name}/{self.number}_{models_in}.csv`"
+            rows.append(("Models", f"{len(self._used)} stored extracts, one a row of {place}"))
+        if seed is not None:
+            rows.append(("Seed", f"{seed}" + (f"; {n_permutations:,} permutations" if n_permutations else "")))
+        rows.append(("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions().items())))
+        rows.append(("Made again by", f"`{self._made_again_by()}`"))
+        _show({"text/html": markup.provenance(rows)})
+
+    def _made_again_by(self) -> str:
+        if self.command:
+            return self.command
+        source = "" if self.kind == "stored" else f" --source {self.kind}"
+        changed = "".join(f" --set {shlex.quote(f'{name}={value!r}')}" for name, value in self._given.items())
+        return f"python run_all.py --study {self.study.name}{source} --only {self.number}{changed}"
+
+    def _folder(self, kind: str) -> Any:
+        return working_root() / kind / self.study.name if self.out is None else self.out / Path(kind).name
+
+    def _label(self, kind: str, name: str, of_vectors: bool = True) -> str:
+        """A figure or table with its number; the same name keeps its number when a cell is run again."""
+        number = 1 + sum(other == kind for other, _ in self._numbers)
+        return self._marked(f"{kind} {self._numbers.setdefault((kind, name), number)}.", of_vectors)
+
+    def _marked(self, text: str, of_vectors: bool = True) -> str:
+        return f"REPLICA. {text}" if of_vectors and self.kind == "replica" else text
+
+
+def _described(figure: Figure) -> str:
+    """What the panels of a figure are, for who does not see them: titles, what the axes are, and their ends."""
+    panels = []
+    for ax in figure.axes:
+        ends = [(ax.get_xlabel(), *ax.get_xlim()), (ax.get_ylabel(), *ax.get_ylim())]
+        axes = [f"{label.replace(chr(10), ' ')} from {low:.3g} to {high:.3g}" for label, low, high in ends if label]
+        panels.append(", ".join(filter(None, [ax.get_title(), *axes])))
+    told = [panel for panel in panels if panel]
+    return f"{len(figure.axes)} panel{'s' if len(figure.axes) != 1 else ''}: {'; '.join(told)}." if told else ""
+
+
+def _figure_of(drawn: Axes | Figure) -> Figure:
+    from matplotlib.figure import Figure
+
+    found = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+    if not isinstance(found, Figure):
+        raise NotebookError("Saving a figure: the Axes belongs to no figure.")
+    return found
+
+
+def _show(data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> None:
+    from IPython.display import display  # type: ignore[attr-defined, unused-ignore]
+
+    bundle = {"text/plain": "", **data}
+    display(bundle, metadata=dict(metadata or {}), raw=True)  # type: ignore[no-untyped-call, unused-ignore]

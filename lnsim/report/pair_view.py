@@ -1,0 +1,302 @@
+"""This module compares two models: the words and numbers of ``lnsim compare``, and what a notebook shows of them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lnsim.checkpoint.extract import Extracted, read_many, read_pair
+from lnsim.checkpoint.reading import Question
+from lnsim.checkpoint.source import Progress, no_progress
+from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
+from lnsim.errors import LnsimError
+from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
+from lnsim.measure.verdict import sentence
+from lnsim.near_names import with_near_names
+from lnsim.report.markup import typographic
+from lnsim.tables import aligned, card, table
+from lnsim.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Comparison", "compare", "read_sources"]
+
+_WIDTH = 100
+"""Characters of a line in a terminal."""
+
+_INDENT = "\u00a0\u00a0"
+
+_MOST_FOR_BANDS = 999
+"""Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999."""
+
+_ROWS: tuple[tuple[str, str, str], ...] = (
+    ("layers compared", "n_layers_compared", "d"),
+    ("mean cosine", "cosine_mean", ".4f"),
+    ("mean Pearson r", "pearson_mean", ".4f"),
+    ("  of permuted channels: mean", "null_mean", ".4f"),
+    ("  their standard deviation", "null_std", ".4f"),
+    ("p, one-sided", "pvalue", "p"),
+    ("  after Holm", "p_holm", "p"),
+    ("mean Spearman r", "spearman_mean", ".4f"),
+    ("  p by ranks, after Holm", "p_ranks_holm", "p"),
+    ("L2 of a - b over that of a", "rel_l2_mean", ".4f"),
+    ("stored values changed", "changed_ratio", ".1%"),
+    ("best offset of the layers", "best_offset", "+d"),
+    ("alignment rate", "alignment_rate", ".2f"),
+    ("margin", "margin", ".4f"),
+)
+"""Words, field and format of each line of the table; ``p`` has as many decimals as the permutations allow."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Two models compared, as a notebook shows them.
+
+    Args:
+        names: what the two are called, by ``a`` and ``b``.
+        a: vectors of one.
+        b: vectors of the other.
+        summary: what was measured, by role, and the verdict.
+    """
+
+    names: tuple[str, str]
+    a: NormVectors
+    b: NormVectors
+    summary: PairSummary
+
+    @property
+    def sentence(self) -> str:
+        """The verdict: one sentence out of a fixed set; of a replica it begins by saying that it is synthetic."""
+        replica = any("replica" in vectors.provenance for vectors in (self.a, self.b))
+        return sentence(self.summary.verdict, self.summary.obstacle, replica)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was not compared, and what a reader must know of the rest; roles with the same remark share a line."""
+        told = [(f"Not compared: {{}}: {reason}.", role) for role, reason in self.summary.not_compared.items()]
+        told += [(f"Note: {{}}: {note}.", role) for role, one in self.summary.roles.items() for note in one.notes]
+        told += [(f"Note: {{}}: {note}", side) for side, _, vectors in self._sides() for note in vectors.notes]
+        gathered: dict[str, list[str]] = {}
+        for text, place in told:
+            gathered.setdefault(text, []).append(place)
+        return tuple(text.replace("{}", ", ".join(places), 1) for text, places in gathered.items())
+
+    def record(self) -> dict[str, Any]:
+        """What ``lnsim compare --json`` prints."""
+        return {
+            "a": self.names[0],
+            "b": self.names[1],
+            "roles": {role: asdict(one) for role, one in self.summary.roles.items()},
+            "not_compared": dict(self.summary.not_compared),
+            "verdict": self.summary.verdict,
+            "sentence": self.sentence,
+            "models": {side: _model(vectors) for side, _, vectors in self._sides()},
+            "requests": self.a.requests + self.b.requests,
+            "bytes_received": self.a.bytes_received + self.b.bytes_received,
+            "report": None,
+        }
+
+    def text(self) -> str:
+        """What ``lnsim compare`` prints for a person."""
+        said = [f"Verdict: {self.sentence}", *self._reading(), *self.remarks]
+        lines = [
+            aligned(("", "source", "family", "vectors", "channels", "commit"), self._models("none recorded", 12)),
+            "",
+            *_columns_that_fit(self._measures()),
+            *(line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")),
+        ]
+        return printable("\n".join(lines), keep="\n")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a role: the measures of ``lnsim compare --json``; what is not defined is missing."""
+        import pandas as pd
+
+        roles = self.summary.roles
+        rows = [
+            {name: np.nan if value is None else value for name, value in asdict(one).items()} for one in roles.values()
+        ]
+        return pd.DataFrame(rows, index=pd.Index(roles, name="role"))
+
+    def by_layer(self) -> pd.DataFrame:
+        """One row a role and layer: ``r`` beside ``null_low`` and ``null_high``, as ``measure.cells.layer_bands`` says.
+
+        At most 999 of the permutations are taken.
+
+        Raises:
+            ComparisonError: when no layer has a defined r.
+        """
+        from lnsim.measure.cells import layer_bands
+
+        first = next(iter(self.summary.roles.values()))
+        return layer_bands(self.a, self.b, self.summary.roles, min(first.n_permutations, _MOST_FOR_BANDS), first.seed)
+
+    def plot(self) -> Figure:
+        """A figure of ``by_layer``: one panel a role, r of each layer beside the range of permuted channels.
+
+        As the last line of a cell it is drawn there; elsewhere ``display`` or ``savefig`` shows or saves it.
+
+        Raises:
+            ComparisonError: as ``by_layer``.
+        """
+        import matplotlib.pyplot as plt
+
+        from lnsim import plots
+        from lnsim.words import header_text
+
+        rows = self.by_layer()
+        rows = rows[rows["layer"] >= 0] if (rows["layer"] >= 0).any() else rows
+        outside = (rows["r"] > rows["null_high"]) | (rows["r"] < rows["null_low"])
+        titles = {
+            role: f"{header_text(role)}: {some.sum()} of {len(some)} outside"
+            for role, some in outside.groupby(rows["role"], sort=False)
+        }
+        names = printable(" × ".join(f"{name:.60}" for name in self.names))
+        figure = plots.facets(
+            plots.curves, rows, "role", x="layer", y="r", hue="role", lines=False, band=("null_low", "null_high"),
+            title=f"Pearson r, {names}", titles=titles,
+        )  # fmt: skip
+        plt.close(figure)  # else JupyterLab would show it a second time
+        return figure
+
+    def __repr__(self) -> str:
+        return printable(f"Comparison({self.names[0]!r:.120} × {self.names[1]!r:.120}: {self.sentence})")
+
+    def _repr_html_(self) -> str:
+        models = table(("side", "source", "family", "vectors", "channels", "commit"), self._models("none recorded"))
+        (_, *roles), *rows = self._measures()
+        measures = [[words.replace("  ", _INDENT), *map(typographic, cells)] for words, *cells in rows]
+        notes = [f"Verdict: {self.sentence}", " ".join(self._reading()), *self.remarks]
+        return card("Comparison", " × ".join(self.names), [], [models, table(("measure", *roles), measures)], notes)
+
+    def _sides(self) -> Iterator[tuple[str, str, NormVectors]]:
+        return zip("ab", self.names, (self.a, self.b), strict=True)
+
+    def _models(self, no_commit: str, digits: int | None = None) -> list[tuple[object, ...]]:
+        return [
+            (side, name, one.model_type, one.n_vectors, one.hidden_size, (one.commit or "")[:digits] or no_commit)
+            for side, name, one in self._sides()
+        ]
+
+    def _measures(self) -> list[list[str]]:
+        """The table of the measures, a column a role, with its head."""
+        roles = self.summary.roles
+        spellings = [_LLAMA_SPELLING.get(role, "") for role in roles]
+        rows = [["", *roles], *([["  as Llama names it", *spellings]] if any(spellings) else [])]
+        return rows + [[words, *(_shown(one, name, form) for one in roles.values())] for words, name, form in _ROWS]
+
+    def _reading(self) -> tuple[str, str]:
+        """What the null is, in two lines."""
+        first = next(iter(self.summary.roles.values()))
+        orders = f"{first.n_permutations:,} permutation{'s' if first.n_permutations != 1 else ''}"
+        return (
+            f"p: the share of {orders} of b's channels (one for all layers of a role; seed {first.seed})",
+            "with a mean r as high as this or higher. A cosine near 1 is the usual case, for strangers too.",
+        )
+
+
+def compare(
+    a: str | Path | NormVectors,
+    b: str | Path | NormVectors,
+    roles: str | Iterable[str] | None = None,
+    n_permutations: int = 9999,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two models as ``lnsim compare`` does; nothing is written.
+
+    Args:
+        a: a repo id, ``repo@revision``, folder, safetensors file or stored model, or vectors that were read before.
+        b: the same; two sources are read at once.
+        roles: roles to compare, by lnsim's names or the Llama family's; by default all that both have.
+        n_permutations: of the channels, one shared by all layers of a role.
+        seed: of the permutations.
+
+    Raises:
+        LnsimError: a sentence on what could not be read, or a ComparisonError on why nothing can be compared.
+
+    >>> compare("all-minilm-l6-v2", "sre-minilm-l6", "post_mlp", n_permutations=99).summary.verdict
+    'one_by_one'
+    """
+    wanted = None if roles is None else (roles,) if isinstance(roles, str) else tuple(roles)
+    found = read_sources([one for one in (a, b) if not isinstance(one, NormVectors)], wanted)
+    errors = [one for one in found if isinstance(one, LnsimError)]
+    for other in errors[1:]:
+        errors[0].add_note(str(other))
+    if errors:
+        raise errors[0]
+    read = iter([one.vectors for one in found if isinstance(one, Extracted)])
+    first, second = (_narrowed(one, wanted) if isinstance(one, NormVectors) else next(read) for one in (a, b))
+    names = [one.source if isinstance(one, NormVectors) else str(one) for one in (a, b)]
+    return Comparison((names[0], names[1]), first, second, summarise_pair(first, second, n_permutations, seed))
+
+
+def read_sources(
+    sources: Sequence[str | Path], roles: Iterable[str] | None, progress: Progress = no_progress
+) -> list[Extracted | LnsimError]:
+    """Read sources, two of them at once; an error, with near names, stands in the place of what could not be read."""
+    asked = [Question.of(source, roles) for source in sources]
+    found = read_pair(*asked, progress=progress) if len(asked) == 2 else list(read_many(asked))
+    return [
+        with_near_names(one, str(source)) if isinstance(one, LnsimError) else one
+        for one, source in zip(found, sources, strict=True)
+    ]
+
+
+def _narrowed(vectors: NormVectors, roles: tuple[str, ...] | None) -> NormVectors:
+    """The vectors of these roles alone; RoleError names the roles there are."""
+    if roles is None:
+        return vectors
+    chosen = [vectors[role] for role in roles]
+    return replace(vectors, roles={one.role: one for one in chosen})
+
+
+_LLAMA_SPELLING = {role: name for name, role in LLAMA_NAMES.items()}
+
+
+def _model(vectors: NormVectors) -> dict[str, Any]:
+    return {
+        "source": vectors.source,
+        "repo_id": vectors.provenance.get("repo_id"),
+        "commit": vectors.commit,
+        "model_type": vectors.model_type,
+        "norm_type": vectors.norm_type,
+        "tower": vectors.main_tower,
+        "hidden_size": vectors.hidden_size,
+        "n_vectors": vectors.n_vectors,
+        "notes": list(vectors.notes),
+    }
+
+
+def _shown(one: RoleSummary, name: str, form: str) -> str:
+    """One measure as text, by a line of _ROWS; ``-`` stands for what is not defined."""
+    value = getattr(one, name)
+    if value is None:
+        return "-"
+    text = format(value, f".{len(str(one.n_permutations))}f" if form == "p" else form)
+    return text if any(digit in "123456789" for digit in text) else text.lstrip("+-")
+
+
+def _columns_that_fit(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table, numbers to the right, as many columns beside each other as fit, the others below them."""
+    words, *columns = zip(*rows, strict=True)
+    label = max(map(len, words))
+    parts: list[list[tuple[str, ...]]] = []
+    room = 0
+    for column in columns:
+        width = max(8, *map(len, column)) + 2
+        if width > room:
+            parts.append([])
+            room = _WIDTH - label
+        parts[-1].append(tuple(f"{cell:>{width}}" for cell in column))
+        room -= width
+    for part in parts:
+        for line, cells in zip(words, zip(*part, strict=True), strict=True):
+            if "".join(cells).strip():
+                yield f"{line:<{label}}{''.join(cells)}".rstrip()
+        yield ""

@@ -1,0 +1,120 @@
+"""This module keeps the record of a run: what ran, how long it took, what failed, from which commits.
+
+It is ``reports/<study>/run.json``. Seconds stand here and in the index only, so that reports are the same at every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lnsim.errors import NotebookError
+from lnsim.report.saving import write_whole
+from lnsim.text import json_text
+
+__all__ = ["Outcome", "StudyRun", "load_run", "save_run"]
+
+_STATES = ("done", "failed")
+
+
+class Outcome(Struct, frozen=True):
+    """How one notebook ended.
+
+    Args:
+        number: two digits.
+        file: name of the notebook without suffix; the report's is the same.
+        question: its title.
+        status: ``done`` or ``failed``.
+        seconds: wall-clock time.
+        error: one line where it failed, for example ``ValueError in cell 7: ...``.
+    """
+
+    number: str
+    file: str
+    question: str
+    status: str
+    seconds: float
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in _STATES or (self.status == "failed") != bool(self.error):
+            raise NotebookError(
+                f"Recording notebook {self.number}: status '{self.status}' with error {self.error!r}; expected 'done' "
+                "without an error or 'failed' with one."
+            )
+
+    @property
+    def ending(self) -> str:
+        """``done``, or ``failed`` with its error."""
+        return self.status if self.error is None else f"{self.status}: {self.error}"
+
+    @property
+    def state(self) -> str:
+        """The words of the index: ``done, 3.1 s`` or ``failed: ...``."""
+        return f"done, {self.seconds:.1f} s" if self.status == "done" else self.ending
+
+
+class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
+    """One study's run.
+
+    Args:
+        study: its name.
+        source: where the vectors came from, or what was asked for where nothing ran.
+        outcomes: one a notebook that ran, by number.
+        not_run: by number, or ``all``, why a notebook was not run.
+        command: the command that would run what could not be run, or an empty text.
+        commits: by model key, the commit, or None where none is on record.
+        versions: of Python and the packages.
+        settings: parameters given on the command line.
+    """
+
+    study: str
+    source: str
+    outcomes: Mapping[str, Outcome] = {}
+    not_run: Mapping[str, str] = {}
+    command: str = ""
+    commits: Mapping[str, str | None] = {}
+    versions: Mapping[str, str] = {}
+    settings: Mapping[str, Any] = {}
+
+    def succeeded(self, numbers: Collection[str]) -> bool:
+        """True where none of the notebooks of these numbers failed."""
+        return all(one.status == "done" for number, one in self.outcomes.items() if number in numbers)
+
+    def summary(self, numbers: Collection[str]) -> str:
+        """One line a notebook of these numbers: study, name, seconds, status; or why the study was not run."""
+        if "all" in self.not_run:
+            return f"{self.study:<14} not run: {self.not_run['all']} {self.command}"
+        ran = [outcome for number, outcome in sorted(self.outcomes.items()) if number in numbers]
+        return "\n".join(f"{self.study:<14} {one.file:<28} {one.seconds:6.1f} s  {one.ending}" for one in ran)
+
+
+def save_run(path: Path, run: StudyRun) -> Path:
+    """Write the record as JSON, one key a line."""
+    content = msgspec.to_builtins(run, order="sorted")
+    for fields in content["notebooks"].values():
+        del fields["number"]  # it is the key
+    return write_whole(path, (json_text(content, indent=1) + "\n").encode("utf-8"))
+
+
+def load_run(path: Path) -> StudyRun | None:
+    """The record in a file; None where there is no file.
+
+    Raises:
+        NotebookError: when the file is no such record.
+    """
+    if not path.is_file():
+        return None
+    try:
+        content = msgspec.json.decode(path.read_bytes())
+        notebooks = {number: {**fields, "number": number} for number, fields in content["notebooks"].items()}
+        return msgspec.convert({**content, "notebooks": notebooks}, StudyRun)
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise NotebookError(
+            f"Reading {path.name} of '{path.parent.name}': it is not the record of a run ({error}). Remove the file "
+            "and run again."
+        ) from error

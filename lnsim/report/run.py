@@ -1,0 +1,207 @@
+"""This module runs studies: notebooks executed, reports written, the index brought up to date.
+
+A notebook that fails is recorded with its error and leaves no report; the others still run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from lnsim.errors import NotebookError, StudyError
+from lnsim.report.notebooks import Notebook, check_parameters, execute, known_parameters
+from lnsim.report.record import Outcome, StudyRun, load_run, save_run
+from lnsim.report.saving import claim_folder, keep_csvs
+from lnsim.study.catalog import Study, list_studies, load_study
+from lnsim.study.vectors import fetch_command, study_vectors
+
+if TYPE_CHECKING:
+    from lnsim.report.html import Report
+
+__all__ = ["Plan", "plan_study", "run_plans", "write_pages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will run of one study.
+
+    Args:
+        study: the study.
+        source: what was asked for.
+        notebooks: to execute, in order.
+        not_run: by number, or ``all``, why the others do not run.
+    """
+
+    study: Study
+    source: str
+    notebooks: tuple[Notebook, ...]
+    not_run: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: bool) -> Plan:
+    """Decide which notebooks run for a study.
+
+    Args:
+        name: the study's name.
+        source: one of ``lnsim.study.vectors.SOURCES``.
+        notebooks: those selected.
+        asked: True where the study was asked for by name: to have no vectors is an error then.
+    """
+    study = load_study(name)
+    found = study_vectors(study, source)
+    if not found.vectors:
+        reason = f"no vectors of its {len(study.models)} models are stored here. To have them:"
+        if asked:
+            raise StudyError(f"Study '{name}': {reason} {fetch_command(study)}")
+        return Plan(study, source, (), {"all": reason})
+    runs = tuple(notebook for notebook in notebooks if notebook.number in study.experiments)
+    skipped = [notebook.number for notebook in notebooks if notebook.number not in study.experiments]
+    reasons = {number: "the study's file has no parameters for it" for number in skipped}
+    return Plan(study, source, runs, {**reasons, **study.not_run})
+
+
+def run_plans(
+    plans: Sequence[Plan],
+    reports: Path,
+    root: Path,
+    settings: Mapping[str, Any],
+    jobs: int,
+    timeout: int,
+    each: Callable[[str, Outcome], None],
+) -> list[StudyRun]:
+    """Execute every notebook of the plans, `jobs` at a time, and write the pages.
+
+    Args:
+        plans: one a study.
+        reports: folder of the reports.
+        root: folder in which notebooks run.
+        settings: parameters given by the user; each goes to the notebooks that know it.
+        jobs: notebooks at a time.
+        timeout: seconds that one cell may take.
+        each: called with the study's name and the outcome whenever a notebook ends.
+
+    Raises:
+        NotebookError: when the folder of the reports holds other files, or a setting fits no notebook.
+    """
+    known = {notebook.number: known_parameters(notebook) for plan in plans for notebook in plan.notebooks}
+    if settings:
+        check_parameters(known, settings)
+    claim_folder(reports, [plan.study.name for plan in plans])
+    tasks = [(plan, notebook) for plan in plans for notebook in plan.notebooks]
+
+    def run(task: tuple[Plan, Notebook]) -> Outcome:
+        plan, notebook = task
+        own = {name: value for name, value in settings.items() if name in known[notebook.number]}
+        parameters = {"study": plan.study.name, "source": plan.source, **_of_study(plan.study, notebook, known), **own}
+        target = reports / plan.study.name / f"{notebook.path.stem}.ipynb"
+        outcome = execute(notebook, target, parameters, root, timeout)
+        keep_csvs(target, plan.study.name)
+        each(plan.study.name, outcome)
+        return outcome
+
+    with ThreadPoolExecutor(jobs) as pool:
+        outcomes = list(pool.map(run, tasks))
+    results = list(zip(tasks, outcomes, strict=True))
+    runs = [
+        _merge(plan, [outcome for (task, _), outcome in results if task is plan], settings, reports) for plan in plans
+    ]
+    return write_pages(runs, reports)
+
+
+def _of_study(study: Study, notebook: Notebook, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the study's file says otherwise than the notebook; one whose own value is None asks the file itself."""
+    stands = known[notebook.number]
+    given = study.experiments[notebook.number]
+    return {name: given[name] for name in given if stands.get(name) is not None and stands[name] != given[name]}
+
+
+def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
+    """Write the reports and records of these runs, then the index over every study in the folder.
+
+    A notebook whose report cannot be written is failed, and the returned runs say so.
+    """
+    from lnsim.report.index import Section, write_index
+
+    sections = {}
+    for run in runs:
+        folder = reports / run.study
+        checked, found = _write_reports(run, folder)
+        save_run(folder / "run.json", checked)
+        sections[run.study] = Section(load_study(run.study), checked, found)
+        _write_provenance(sections[run.study].study, checked, folder)
+    for name in list_studies():
+        if name not in sections and (old := load_run(reports / name / "run.json")) is not None:
+            sections[name] = Section(load_study(name), old, _read_reports(old, reports / name)[1])
+    write_index([sections[name] for name in list_studies() if name in sections], reports / "index.html")
+    return [sections[run.study].run for run in runs]
+
+
+def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any], reports: Path) -> StudyRun:
+    """The new record: what was run now, and of the old record what was not run again and is still there."""
+    old = load_run(reports / plan.study.name / "run.json")
+    kept = {}
+    for number, outcome in (old.outcomes if old else {}).items():
+        if outcome.status == "failed" or (reports / plan.study.name / f"{outcome.file}.ipynb").is_file():
+            kept[number] = outcome
+    merged = {**kept, **{outcome.number: outcome for outcome in outcomes}}
+    not_run = {number: reason for number, reason in plan.not_run.items() if number not in merged}
+    return StudyRun(
+        study=plan.study.name,
+        source=plan.source,
+        outcomes=merged,
+        not_run=not_run,
+        command=fetch_command(plan.study) if "all" in not_run else "",
+        settings=dict(settings),
+    )
+
+
+def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
+    """The reports of the notebooks that were done, and the run as they tell it; one without an answer is failed."""
+    from lnsim.report.html import read_report
+
+    found: dict[str, Report] = {}
+    outcomes = dict(run.outcomes)
+    for number, outcome in sorted(run.outcomes.items()):
+        if outcome.status == "done":
+            try:
+                found[number] = read_report(folder / f"{outcome.file}.ipynb")
+            except NotebookError as error:
+                outcomes[number] = replace(outcome, status="failed", error=str(error))
+    pages = [report.page for report in found.values()]
+    if pages:
+        commits = {key: record["commit"] for page in pages for key, record in page["models"].items()}
+        versions, source = dict(pages[-1]["versions"]), str(pages[-1]["source"])
+        run = replace(run, commits=commits, versions=versions, source=source)
+    return replace(run, outcomes=outcomes), found
+
+
+def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
+    """Write each report with its neighbours; remove those of failed notebooks."""
+    from lnsim.report.html import write_report
+
+    run, found = _read_reports(run, folder)
+    outcomes, order = dict(run.outcomes), [run.outcomes[number] for number in found]
+    for before, outcome, after in zip([None, *order], order, [*order[1:], None], strict=False):
+        try:
+            write_report(found[outcome.number], folder / f"{outcome.file}.html", before, after)
+        except NotebookError as error:
+            outcomes[outcome.number] = replace(outcome, status="failed", error=str(error))
+            del found[outcome.number]
+    for outcome in outcomes.values():
+        if outcome.status == "failed":
+            (folder / f"{outcome.file}.html").unlink(missing_ok=True)
+    return replace(run, outcomes=outcomes), found
+
+
+def _write_provenance(study: Study, run: StudyRun, folder: Path) -> None:
+    """The page on every vector of the study, wherever one of its notebooks could run."""
+    from lnsim.report.provenance import write_provenance
+
+    found = study_vectors(study, run.source)
+    if found.vectors and run.outcomes:
+        write_provenance(study, found, folder)

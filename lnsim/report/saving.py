@@ -1,0 +1,237 @@
+"""This module saves figures and tables, the same bytes at every run.
+
+Names are number and subject: ``figures/<study>/01_terms.svg``, ``data/tables/<study>/01_terms.csv``.
+A file is written under a temporary name and renamed, so that nobody finds half of one. Beside a report lie copies of
+its CSVs, taken when its notebook has just ended, and the report links these: the folder can be sent as it is.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lnsim.errors import NotebookError
+from lnsim.paths import working_root
+from lnsim.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from lnsim.plots.style import Moving
+
+__all__ = [
+    "claim_folder",
+    "csv_place",
+    "figure_bytes",
+    "keep_csvs",
+    "linked_from",
+    "save_animation",
+    "save_csv",
+    "save_figure",
+    "save_table",
+    "write_text",
+    "write_whole",
+]
+
+
+_MARK = ".lnsim-reports"
+"""File that says of a folder that it is one of reports."""
+
+_NAME = re.compile(r"(\d\d|compare)_[a-z0-9_]+")
+_TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
+_DPI = 200
+_GIF_DPI = 90
+
+
+def write_whole(path: Path, data: bytes) -> Path:
+    """Write a file under a temporary name beside it, then rename it: it is whole or it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a page or a CSV, whole, in which no sign steers what shows it."""
+    return write_whole(path, printable(text, keep="\n\t").encode("utf-8"))
+
+
+def claim_folder(folder: Path, parts: Iterable[str] = ()) -> None:
+    """Mark a folder as one of reports, and make its parts, before anything runs.
+
+    What others keep there is not replaced.
+
+    Raises:
+        NotebookError: when it is no folder, holds other files and no mark, or cannot be written.
+    """
+    mark = folder / _MARK
+    try:
+        held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        if held and not mark.is_file() and not any(folder.glob("*/run.json")):
+            raise NotebookError(
+                f"Writing reports into '{folder}': it holds other files, such as '{held[0]:.80}', which reports could "
+                f"replace. Name a new or an empty folder. Nothing was written."
+            )
+        write_whole(mark, b"Reports of lnsim: its next run may replace what lies in this folder.\n")
+        for part in parts:
+            (folder / part).mkdir(exist_ok=True)
+    except OSError as error:
+        raise NotebookError(f"Writing reports into '{folder}': {error.strerror or error}.") from error
+
+
+def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
+    """A figure as ``svg`` or ``png`` bytes, without date; `description` says what it was made from."""
+    metadata: dict[str, str | None] = {"Description": printable(description)} if description else {}
+    _make_plain(figure)
+    metadata |= {"Date": None} if kind == "svg" else {"Software": None}
+    buffer = io.BytesIO()
+    with _laid_out(figure):
+        figure.savefig(buffer, format=kind, dpi=_DPI, metadata=metadata)
+    return buffer.getvalue()
+
+
+def save_figure(figure: Figure, folder: Path, name: str, description: str) -> bytes:
+    """Write a figure as PNG and SVG.
+
+    Args:
+        figure: what to save; it is left open.
+        folder: for example ``figures/small_models``; made where missing.
+        name: notebook number and subject, for example ``01_terms``.
+        description: repo@commit or file of each model used; goes into both files' metadata.
+
+    Returns:
+        The SVG's bytes.
+    """
+    _check(name)
+    svg = figure_bytes(figure, "svg", description)
+    write_whole(folder / f"{name}.svg", svg)
+    write_whole(folder / f"{name}.png", figure_bytes(figure, "png", description))
+    return svg
+
+
+def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: int = 4) -> bytes:
+    """Write an animation as GIF and return its bytes; the same frames give the same bytes.
+
+    Args:
+        moving: what to save; its figure is left open.
+        folder: for example ``figures/small_models``; made where missing.
+        name: notebook number and subject, for example ``07_mean_removal``.
+        frames_per_second: speed; equal frames that follow each other are stored once and shown longer.
+    """
+    from matplotlib.animation import PillowWriter
+
+    _check(name)
+    writer = PillowWriter(fps=frames_per_second)
+    with tempfile.TemporaryDirectory() as scratch, _laid_out(moving.figure):
+        part = Path(scratch) / f"{name}.gif"
+        with writer.saving(moving.figure, str(part), dpi=_GIF_DPI):
+            for frame in range(moving.n_frames):
+                moving.draw(frame)
+                writer.grab_frame()
+        gif = part.read_bytes()
+    write_whole(folder / f"{name}.gif", gif)
+    return gif
+
+
+def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:
+    """Write a DataFrame as the CSV of a page; arguments as ``save_figure``."""
+    _check(name)
+    return save_csv(frame, folder / f"{name}.csv")
+
+
+def save_csv(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a DataFrame as CSV with every digit of its numbers; row numbers without a name are left out."""
+    import pandas as pd
+
+    # The shortest text that reads back as the same float64, and line ends that do not depend on the system.
+    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
+    return write_text(path, frame.to_csv(lineterminator="\n", index=not numbered))
+
+
+def _make_plain(figure: Figure) -> None:
+    """Names are drawn as they are: no formula is looked for between two dollar signs, and no control is left."""
+    from matplotlib.text import Text
+
+    for axes in figure.axes:
+        for axis in filter(None, (axes.xaxis, axes.yaxis, getattr(axes, "zaxis", None))):
+            axis.get_ticklabels(which="both")  # gives ticks their words, which are formulas on a logarithmic axis
+    for drawn in figure.findobj(Text):
+        words = drawn.get_text() if isinstance(drawn, Text) else ""
+        if isinstance(drawn, Text) and not words.startswith(_TICK):
+            drawn.set_parse_math(False)
+            if not words.isprintable():
+                drawn.set_text(printable(words, keep="\n"))
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """In our style, since fonts are chosen when a figure is drawn; everything has its place, once for all formats.
+
+    Laying out costs as much as drawing. With an engine that is set but idle, matplotlib would draw everything twice.
+    """
+    import matplotlib as mpl
+
+    from lnsim.plots.style import style
+
+    with mpl.rc_context({**style, "figure.constrained_layout.use": False}):
+        if (engine := figure.get_layout_engine()) is not None:
+            # A map keeps its cells square and shrinks by that; only a second pass finds room for its title.
+            for _ in range(2 if any(ax.get_aspect() != "auto" for ax in figure.axes) else 1):
+                engine.execute(figure)
+            figure.set_layout_engine(None)
+        yield
+
+
+def _check(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise NotebookError(
+            f"Saving '{name}': a figure or table is named by lower-case letters, digits and '_' after the notebook's "
+            "number, for example '01_terms'."
+        )
+
+
+_COPIES = "tables"
+"""Folder of the copies, inside that of a study's reports."""
+
+
+def csv_place(study: str, name: str) -> str:
+    """Where a table's CSV lies, seen from a notebook of the project.
+
+    >>> csv_place("small_models", "01_terms.csv")
+    '../data/tables/small_models/01_terms.csv'
+    """
+    return f"../data/tables/{study}/{name}"
+
+
+def linked_from(html: str, study: str, folder: str = "") -> str:
+    """HTML of a notebook's output whose links lead to the copies.
+
+    Args:
+        html: of an output of this study's notebooks.
+        study: the study's name.
+        folder: the reports' folder, seen from the page and with its slash; empty for a report itself.
+    """
+    return html.replace(f'href="{csv_place(study, "")}', f'href="{folder}{_COPIES}/')
+
+
+def keep_csvs(executed: Path, study: str) -> list[Path]:
+    """Copy the CSVs that an executed notebook links into the folder beside it; older ones of this notebook go.
+
+    Args:
+        executed: the executed notebook; where there is none, only the older copies go.
+        study: the study's name.
+    """
+    folder = executed.parent / _COPIES
+    for old in folder.glob(f"{executed.stem[:2]}_*.csv"):
+        old.unlink()
+    text = executed.read_text("utf-8") if executed.is_file() else ""
+    source = working_root() / "data" / "tables" / study
+    linked = dict.fromkeys(re.findall(re.escape(csv_place(study, "")) + r"([a-z0-9_]+\.csv)", text))
+    return [write_whole(folder / name, (source / name).read_bytes()) for name in linked if (source / name).is_file()]

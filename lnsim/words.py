@@ -1,0 +1,163 @@
+"""This module puts numbers into words the same way everywhere: spans, lists, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.errors import NotebookError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "COLUMN_LABELS",
+    "GROUP_LABELS",
+    "ROLE_LABELS",
+    "by_group",
+    "by_role",
+    "count",
+    "group_name",
+    "header_text",
+    "listed",
+    "power_of_ten",
+    "role_names",
+    "rounded",
+    "span",
+]
+
+ROLE_LABELS: Mapping[str, str] = {
+    "pre_attention": "pre-attention",
+    "pre_mlp": "pre-MLP",
+    "pre_mixer": "pre-mixer",
+    "post_attention": "post-attention",
+    "post_mlp": "post-MLP",
+    "pre_cross_attention": "pre-cross-attention",
+    "post_cross_attention": "post-cross-attention",
+}
+"""How prose writes a role, where it differs from the role's own name."""
+
+COLUMN_LABELS: Mapping[str, str] = {
+    "cosine_mean": "mean cosine",
+    "cv_diff": "difference of CV",
+    "cv_ratio": "ratio of CVs",
+    "inside_band": "inside the 95 % range",
+    "l2": "L2",
+    "mean_abs_diff": "mean |difference|",
+    "mean_abs_diff_relative": "mean |difference|, relative",
+    "mean_over_rms_baseline": "mean/rms, baseline layer",
+    "mean_over_rms_others_max": "mean/rms, others, most",
+    "mean_over_rms_others_min": "mean/rms, others, least",
+    "negative_share_baseline": "negative γ, baseline layer",
+    "norm_ratio": "ratio of lengths",
+    "null_std": "null, standard deviation",
+    "p99_abs_diff": "p99 of |difference|",
+    "p99_diff": "difference of p99",
+    "p_channels": "p, channels",
+    "p_holm": "p, Holm",
+    "p_layers": "p, layers",
+    "p_r": "p of r",
+    "p_r_largest": "p, largest |r|",
+    "p_r_mean": "p, mean r",
+    "p_rank": "p, ranks",
+    "pearson": "Pearson r",
+    "r_largest": "largest |r|",
+    "r_mean": "mean r",
+    "rel_l2": "L2 over |a|",
+    "rel_l2_b": "L2 over |b|",
+    "rel_l2_symmetric": "L2, symmetric",
+    "spearman": "Spearman r",
+}
+"""How a table heads a column, where underscores as spaces would not be clear."""
+
+GROUP_LABELS: Mapping[str, str] = {
+    "within": "within a model",
+    "related": "between related models",
+    "disputed": "between those in question",
+    "independent": "between strangers",
+}
+"""How prose says between what something was measured."""
+
+
+def group_name(group: object) -> str:
+    """A group of pairs as readers see it: one that is no control need not be in dispute.
+
+    >>> group_name("disputed")
+    'in question'
+    """
+    return "in question" if group == "disputed" else str(group)
+
+
+def rounded(value: float, spec: str = ".3f") -> str:
+    """A number as text with a real minus sign; what rounds to zero has no sign."""
+    text = format(float(value), spec)
+    if not any(digit in "123456789" for digit in text):
+        return text.lstrip("-")
+    return text.replace("-", "−")
+
+
+def span(values: npt.ArrayLike, spec: str = ".2f") -> str:
+    """Smallest to largest, for example ``0.90 to 0.98``; one number where both round to the same."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if not numbers.size or np.isnan(numbers).any():
+        raise NotebookError(f"Writing a span of {numbers.size} values: it needs at least one, and no undefined one.")
+    low, high = rounded(numbers.min(), spec), rounded(numbers.max(), spec)
+    return low if low == high else f"{low} to {high}"
+
+
+def span_or(values: npt.ArrayLike, spec: str = ".2f", otherwise: str = "none, as the study has no such pair") -> str:
+    """A span, or other words where there is nothing to span: undefined values are left out."""
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    return span(numbers, spec) if numbers.size else otherwise
+
+
+def power_of_ten(value: float) -> str:
+    """A very small or large number with one digit, for example ``3 × 10⁻¹⁶``; 0 as ``0``."""
+    if value == 0:
+        return "0"
+    digit, exponent = f"{value:.0e}".split("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{digit.replace('-', '−')} × 10{raised}"
+
+
+def listed(texts: Iterable[object]) -> str:
+    """``a``, ``a and b`` or ``a, b and c``; NotebookError for nothing."""
+    parts: Sequence[str] = [str(text) for text in texts]
+    if not parts:
+        raise NotebookError("Writing a list in words: it is empty.")
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: ``1 layer``, ``30 layers``, ``9,999 permutations``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def role_names(roles: Iterable[str]) -> str:
+    """Roles in words: ``pre-attention and pre-MLP``."""
+    return listed(header_text(role) for role in roles)
+
+
+def by_role(frame: pd.DataFrame, column: str, spec: str = ".2f") -> str:
+    """The span of a column in each role: ``0.01 to 0.03 for the pre-attention norm and 0.90 for the pre-MLP norm``."""
+    groups = frame.groupby("role", sort=False)[column]
+    return listed(f"{span(values, spec)} for the {header_text(str(role))} norm" for role, values in groups)
+
+
+def by_group(frame: pd.DataFrame, column: str, spec: str = ".2f") -> str:
+    """The span of a column in each group that is there: ``0.90 to 0.98 within a model and 0.94 between strangers``."""
+    spans = {str(group): span(values, spec) for group, values in frame.groupby("group")[column]}
+    return listed(f"{spans[group]} {words}" for group, words in GROUP_LABELS.items() if group in spans)
+
+
+def header_text(name: Hashable) -> str:
+    """A column's or row's name as a reader sees it: roles as in prose, underscores as spaces."""
+    text = str(name)
+    if text in COLUMN_LABELS:
+        return COLUMN_LABELS[text]
+    tower, slash, role = text.rpartition("/")
+    return tower + slash + ROLE_LABELS.get(role, role.replace("_", " "))

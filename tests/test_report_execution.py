@@ -1,0 +1,144 @@
+"""Tests of executing notebooks: how each ending is told, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_notebooks import code, markdown, write
+
+from lnsim.report.notebooks import Notebook, execute, known_parameters
+
+PARAMETERS = code('study = "a"  # name\nseed = None  # of the shuffles', tags=("parameters",))
+
+
+def small(folder: Path, *sources: str) -> Notebook:
+    path = write(folder / "01_try.ipynb", markdown("# Does it run?"), PARAMETERS, *[code(source) for source in sources])
+    return Notebook("01", path, "Does it run?")
+
+
+def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import os\nprint(study, seed, os.getcwd())")
+    outputs = []
+    for name in ("one", "two"):
+        output = tmp_path / name / "01_try.ipynb"
+        outcome = execute(notebook, output, {"study": "b", "seed": 3}, tmp_path, timeout=60)
+        assert (outcome.status, outcome.error, outcome.file) == ("done", None, "01_try")
+        outputs.append(output.read_bytes())
+        assert [path.name for path in output.parent.iterdir()] == ["01_try.ipynb"]
+    assert outputs[0] == outputs[1]
+    printed = json.loads(outputs[0])["cells"][-1]["outputs"][0]["text"]
+    assert "".join(printed) == f"b 3 {tmp_path}\n"
+
+
+FOREIGN = {"argv": ["/nowhere/python", "-f", "{connection_file}"], "display_name": "other", "language": "python"}
+
+
+@pytest.mark.parametrize("variable", ["JUPYTER_PATH", "JUPYTER_DATA_DIR"])
+def test_a_notebook_runs_in_the_interpreter_of_this_program_whatever_kernels_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    spec = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text(json.dumps(FOREIGN))
+    monkeypatch.setenv(variable, str(tmp_path / "jupyter"))
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
+    assert printed(small(tmp_path, "import sys\nprint(sys.executable)"), tmp_path) == f"{sys.executable}\n"
+
+
+METADATA: list[dict[str, Any]] = [
+    {},
+    {"kernelspec": {"name": "no-such-kernel", "display_name": "no"}},
+    {"kernelspec": {"name": "ir", "language": "R"}, "language_info": {"name": "R"}},
+]
+
+
+@pytest.mark.parametrize("metadata", METADATA, ids=["nothing", "a kernel that is not there", "another language"])
+def test_a_notebook_runs_whatever_its_metadata_say_of_kernel_and_language(
+    tmp_path: Path, metadata: dict[str, Any]
+) -> None:
+    notebook = small(tmp_path, "print(study)")
+    content = json.loads(notebook.path.read_text("utf-8"))
+    notebook.path.write_text(json.dumps(content | {"metadata": metadata}))
+    assert list(known_parameters(notebook)) == ["study", "seed"]
+    assert printed(notebook, tmp_path) == "b\n"
+
+
+def printed(notebook: Notebook, folder: Path) -> str:
+    """What its last cell printed."""
+    outcome = execute(notebook, folder / "out.ipynb", {"study": "b"}, folder, timeout=60)
+    assert (outcome.status, outcome.error) == ("done", None)
+    return "".join(json.loads((folder / "out.ipynb").read_text("utf-8"))["cells"][-1]["outputs"][0]["text"])
+
+
+def test_papermill_is_given_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps one working folder for all threads, so that one from an earlier run may still be in force."""
+    small(tmp_path, "1")
+    given: list[str] = []
+    monkeypatch.setattr(
+        "papermill.execute_notebook", lambda source, target, *rest, **how: given.extend([source, target])
+    )
+    monkeypatch.chdir(tmp_path)
+    notebook = Notebook("01", Path("01_try.ipynb"), "Does it run?")
+    assert execute(notebook, Path("reports", "01_try.ipynb"), {}, tmp_path, timeout=60).status == "done"
+    assert given == [str(tmp_path / "01_try.ipynb"), str(tmp_path / "reports" / ".01_try.ipynb.part.ipynb")]
+
+
+def test_a_failing_cell_is_told_with_its_number_and_first_line(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "1", "raise ValueError('first\\nsecond')")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    assert outcome.status == "failed"
+    assert outcome.error == "ValueError in cell 4: first"
+    assert "second" in (tmp_path / "out.ipynb").read_text("utf-8")
+
+
+def test_a_cell_that_takes_too_long_is_stopped_and_told(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import time\ntime.sleep(60)")
+    (tmp_path / "out.ipynb").write_text("an older one")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=1)
+    assert outcome.error == "CellTimeout in cell 3: no cell may take longer than 1 s"
+    assert not (tmp_path / "out.ipynb").exists()
+
+
+def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
+    notebook = small(tmp_path, "import os\nos._exit(1)")
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=30)
+    assert outcome.status == "failed"
+    assert str(outcome.error).startswith("DeadKernel in cell 3")
+
+
+def test_a_folder_in_the_place_of_the_executed_notebook_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out.ipynb").mkdir()
+    outcome = execute(small(tmp_path, "1"), tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    assert outcome.status == "failed"
+    assert "out.ipynb" in str(outcome.error)
+    assert (tmp_path / "out.ipynb").is_dir()
+
+
+DIES_AT_FIRST = """
+import os
+flag = os.environ["LNSIM_TEST_FLAG"]
+with open(flag, "a") as log:
+    log.write("x")
+if os.path.getsize(flag) <= int(os.environ["LNSIM_TEST_DEATHS"]):
+    os._exit(1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("deaths", "status"), [(1, "done"), (3, "failed")])
+def test_a_kernel_that_dies_while_it_starts_is_started_again_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int, status: str
+) -> None:
+    """Another program may take its port first; a kernel that never starts is told all the same."""
+    (tmp_path / "sitecustomize.py").write_text(DIES_AT_FIRST)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("LNSIM_TEST_FLAG", str(tmp_path / "starts"))
+    monkeypatch.setenv("LNSIM_TEST_DEATHS", str(deaths))
+    outcome = execute(small(tmp_path, "print(1)"), tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    assert outcome.status == status
+    assert len((tmp_path / "starts").read_text()) == min(deaths + 1, 3)
+    assert status == "done" or "Kernel died before replying" in str(outcome.error)

@@ -1,0 +1,83 @@
+"""From the Hub's stand-in to a report: a study of another file runs notebook 01 unchanged, with commit and badge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hub_stand_in import COMMIT, HubStandIn
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
+
+from lnsim.report.notebooks import list_notebooks
+from lnsim.report.run import plan_study, run_plans
+from lnsim.study.catalog import load_study
+from lnsim.study.vectors import fetch_study, study_vectors
+
+STUDY = """
+title = "Two tiny models"
+about = "A study that no notebook was written for."
+sources = ["hub"]
+
+[[models]]
+key = "one"
+label = "One <script>alert(1)</script>"
+repo_id = "owner/one"
+revision = "main"
+colour = "#0b5fa5"
+family = "Llama"
+kind = "dense"
+
+[[models]]
+key = "two"
+label = "Two"
+repo_id = "owner/two"
+revision = "main"
+colour = "#bf4a00"
+family = "Llama"
+kind = "dense"
+
+[experiments.01]
+model = "one"
+roles = ["pre_attention", "pre_mlp"]
+models = ["one", "two"]
+baseline_layer = 0
+layers = [1, 3]
+n_permutations = 99
+seed = 0
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder with this study only, and no vectors."""
+    (tmp_path / "data" / "studies").mkdir(parents=True)
+    (tmp_path / "data" / "studies" / "tiny.toml").write_text(STUDY)
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_study_is_fetched_once_and_its_report_says_hub_and_commit(home: Path, hub: HubStandIn) -> None:
+    hub.add("owner/one", checkpoint_files(llama_tensors(n_layers=5), {**LLAMA_CONFIG, "num_hidden_layers": 5}))
+    hub.add("owner/two", checkpoint_files(llama_tensors(), LLAMA_CONFIG), gated=True)
+    study = load_study("tiny")
+    failed = fetch_study(study)
+    assert list(failed) == ["two"]
+    asked = len(hub.requests)
+
+    found = study_vectors(study, "hub")
+    assert found.vectors["one"].commit == COMMIT
+    assert list(found.missing) == ["two"]
+
+    notebooks = [n for n in list_notebooks(Path(__file__).parents[1] / "notebooks") if n.number == "01"]
+    plan = plan_study("tiny", "hub", notebooks, asked=True)
+    (run,) = run_plans([plan], home / "reports", home, {}, 1, 120, lambda study, outcome: None)
+    assert run.outcomes["01"].error is None
+    assert (run.source, run.commits) == ("hub", {"one": COMMIT})
+    html = (home / "reports" / "tiny" / "01_layer0_baseline.html").read_text("utf-8")
+    assert "REAL WEIGHTS, from the Hub" in html
+    assert COMMIT in html
+    assert "python run_all.py --study tiny --source hub --only 01" in html
+    assert "<script>alert(1)" not in html
+    assert len(hub.requests) == asked

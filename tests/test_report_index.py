@@ -1,0 +1,191 @@
+"""Tests of the index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from report_notebooks import PICTURE, answer, code, display, markdown, write
+
+from lnsim.report.html import Report, read_report
+from lnsim.report.index import Section, write_index
+from lnsim.report.record import Outcome, StudyRun
+from lnsim.study.catalog import load_study
+
+FIGURE = f'<figure class="fig">{PICTURE}<figcaption>Top.</figcaption></figure>'
+
+
+TABLE = '<div class="scroll"><table><caption><b>Table 8. Pairs.</b></caption></table></div>'
+
+
+def report(folder: Path, number: str, headline_figure: bool = False, **changes: Any) -> Report:
+    figure = display({"text/html": FIGURE}, {"lnsim": {"headline": headline_figure}})
+    cells = [markdown(f"# Question {number}?"), code("x", figure, answer(number=number, **changes))]
+    return read_report(write(folder / f"{number}_a.ipynb", *cells))
+
+
+def outcome(number: str, error: str | None = None) -> Outcome:
+    return Outcome(number, f"{number}_a", f"Question {number}?", "failed" if error else "done", 3.14, error)
+
+
+def index(folder: Path, run: StudyRun, reports: dict[str, Report]) -> str:
+    return write_index([Section(load_study(run.study), run, reports)], folder / "index.html").read_text("utf-8")
+
+
+def test_an_entry_has_question_finding_picture_badge_state_and_link(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"01": outcome("01")})
+    html = index(tmp_path, run, {"01": report(tmp_path, "01")})
+    entry = re.search(r'<li class="entry" id="small_models-01">.*?</li>', html, re.DOTALL)
+    assert entry is not None
+    assert '<a href="small_models/01_a.html">Question 01?</a>' in entry[0]
+    assert "<p>No: it is 0.03.</p>" in entry[0]
+    assert PICTURE in entry[0]
+    assert 'data-state="done">done, 3.1 s<' in entry[0]
+    assert "REAL WEIGHTS, stored" in html
+
+
+def test_a_failed_notebook_is_named_with_its_error_and_has_no_link(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"05": outcome("05", "ValueError in cell 7: <b>")})
+    html = index(tmp_path, run, {})
+    assert 'data-state="failed">failed: ValueError in cell 7: &lt;b&gt;<' in html
+    assert "05_a.html" not in html
+
+
+def test_headlines_make_the_top_with_their_trust(tmp_path: Path) -> None:
+    reports = {"01": report(tmp_path, "01"), "05": report(tmp_path, "05", headline="Cosine cannot tell.", trust="Two.")}
+    html = index(tmp_path, StudyRun("small_models", "stored", {n: outcome(n) for n in reports}), reports)
+    assert '<div class="lead"><dt>Found</dt><dd>Cosine cannot tell.</dd></div>' in html
+    assert "<dt>Trust</dt><dd>Two.</dd>" in html
+    assert "61 vectors of 1 checkpoint with real weights." in html
+
+
+def test_without_headlines_the_findings_stand_with_their_questions(tmp_path: Path) -> None:
+    reports = {"00": report(tmp_path, "00"), "01": report(tmp_path, "01")}
+    html = index(tmp_path, StudyRun("small_models", "stored", {n: outcome(n) for n in reports}), reports)
+    assert "<dt>Found</dt><dd>Question 01? No: it is 0.03.</dd><dd>Question 00?" in html
+
+
+def test_the_marked_figure_stands_beside_the_answer(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"01": outcome("01")})
+    assert '<div class="answer">' in index(tmp_path, run, {"01": report(tmp_path, "01", headline_figure=True)})
+    assert '<div class="answer">' not in index(tmp_path, run, {"01": report(tmp_path, "01")})
+
+
+def test_a_second_study_has_its_last_headline_before_the_first_study_has_its_second(tmp_path: Path) -> None:
+    first = {n: report(tmp_path / "a", n, headline=f"First {n}.") for n in ("03", "05", "07")}
+    second = {n: report(tmp_path / "b", n, study="zoo", headline=f"Second {n}.") for n in ("09", "11")}
+    runs = [
+        StudyRun("small_models", "stored", {n: outcome(n) for n in first}),
+        StudyRun("zoo", "stored", {n: outcome(n) for n in second}),
+    ]
+    sections = [Section(load_study(run.study), run, found) for run, found in zip(runs, (first, second), strict=True)]
+    html = write_index(sections, tmp_path / "index.html").read_text("utf-8")
+    assert "<dt>Found</dt><dd>First 03.</dd><dd>Second 11.</dd><dd>First 05.</dd></div>" in html
+
+
+def test_of_trust_the_first_sentence_is_in_sight_and_the_others_are_folded(tmp_path: Path) -> None:
+    reports = {"01": report(tmp_path, "01", trust="Up to 0.5 it holds. One pair has p 0.01. That is all.")}
+    html = index(tmp_path, StudyRun("small_models", "stored", {"01": outcome("01")}), reports)
+    assert "<dd>Up to 0.5 it holds. <details" in html
+    assert "<summary>More, small_models 01</summary><p>One pair has p 0.01. That is all.</p></details></dd>" in html
+
+
+def test_a_study_leads_to_its_provenance_page_where_there_is_one(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"01": outcome("01")})
+    assert "provenance.html" not in index(tmp_path, run, {"01": report(tmp_path, "01")})
+    (tmp_path / "small_models").mkdir()
+    (tmp_path / "small_models" / "provenance.html").touch()
+    assert '<a href="small_models/provenance.html">' in index(tmp_path, run, {"01": report(tmp_path, "01")})
+
+
+def test_tables_on_the_index_lead_to_the_copies_of_their_csvs(tmp_path: Path) -> None:
+    linked = TABLE.replace("</b>", '</b> <a href="../data/tables/small_models/03_pairs.csv">03_pairs.csv</a>')
+    output = display({"text/html": linked}, {"lnsim": {"headline_table": True}})
+    cells = [markdown("# Question 03?"), code("x", output, answer(number="03"))]
+    read = read_report(write(tmp_path / "03_a.ipynb", *cells))
+    html = index(tmp_path, StudyRun("small_models", "stored", {"03": outcome("03")}), {"03": read})
+    assert '<a href="small_models/tables/03_pairs.csv">03_pairs.csv</a>' in html
+
+
+def with_pairs(folder: Path, source: str) -> Report:
+    outputs = [
+        display({"text/html": FIGURE}, {"lnsim": {"headline": True}}),
+        display({"text/html": TABLE}, {"lnsim": {"headline_table": True}}),
+    ]
+    cells = [markdown("# Question 03?"), code("x", *outputs, answer(number="03", source=source))]
+    return read_report(write(folder / "03_a.ipynb", *cells))
+
+
+def test_the_pairs_have_a_section_of_their_own_and_the_figure_leads_to_it(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {"03": outcome("03")})
+    html = index(tmp_path, run, {"03": with_pairs(tmp_path, "stored")})
+    assert '<h2 id="pairs">The pairs, and what chance gives</h2>' in html
+    assert "<caption><b>Pairs.</b>" in html
+    assert html.count('<a href="#pairs">') == 2
+    assert ' <a href="#pairs">All numbers</a></figcaption>' in html
+
+
+def test_pairs_of_a_replica_do_not_stand_on_the_index(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "replica", {"03": outcome("03")})
+    html = index(tmp_path, run, {"03": with_pairs(tmp_path, "replica")})
+    assert "#pairs" not in html
+    assert "Top." not in html
+
+
+def test_a_headline_of_two_lines_is_two_statements(tmp_path: Path) -> None:
+    reports = {"03": report(tmp_path, "03", headline="Cosine cannot.\nIt is 0.99.")}
+    html = index(tmp_path, StudyRun("small_models", "stored", {"03": outcome("03")}), reports)
+    assert "<dt>Found</dt><dd>Cosine cannot.</dd><dd>It is 0.99.</dd>" in html
+
+
+def test_a_replica_has_its_banner_and_no_place_in_the_answer(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "replica", {"01": outcome("01")})
+    html = index(tmp_path, run, {"01": report(tmp_path, "01", source="replica", headline="Synthetic.")})
+    assert "Synthetic." not in html
+    assert "REPLICA, synthetic" in html
+    assert 'class="banner"' in html
+    assert "No report on real weights was made yet" in html
+
+
+def test_what_was_not_run_is_listed_with_reason_and_command(tmp_path: Path) -> None:
+    run = StudyRun(
+        "solar_glm", "auto", {}, {"all": "no vectors. To read them:"}, command="python run_all.py --source hub"
+    )
+    html = index(tmp_path, run, {})
+    assert "<li>No vectors. To read them: <code>python run_all.py --source hub</code></li>" in html
+    run = StudyRun("small_models", "stored", {}, {"08": "no projection weights"})
+    assert '<span class="num">08</span> No projection weights.' in index(tmp_path, run, {})
+
+
+def test_the_index_needs_no_other_file_but_the_reports(tmp_path: Path) -> None:
+    html = index(tmp_path, StudyRun("small_models", "stored", {"01": outcome("01")}), {"01": report(tmp_path, "01")})
+    assert set(re.findall(r'href="([^"#][^"]*)"', html)) == {"data:,", "index.html", "small_models/01_a.html"}
+    assert html.count("<h1>") == 1
+
+
+def with_verdicts(folder: Path, number: str = "13", source: str = "stored", **changes: Any) -> Report:
+    html = TABLE.replace("<caption>", '<caption id="cap-1">').replace("Pairs.", "Verdicts.")
+    outputs = [display({"text/html": html}, {"lnsim": {"verdicts": True}})]
+    cells = [
+        markdown(f"# Question {number}?"), code("x", *outputs, answer(number=number, source=source, **changes))
+    ]  # fmt: skip
+    return read_report(write(folder / f"{number}_a.ipynb", *cells))
+
+
+def test_verdicts_stand_before_the_pairs_and_lead_to_their_rules(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "stored", {n: outcome(n) for n in ("03", "13")})
+    html = index(tmp_path, run, {"03": with_pairs(tmp_path, "stored"), "13": with_verdicts(tmp_path)})
+    assert html.index('<h2 id="verdicts">') < html.index('<h2 id="pairs">')
+    assert "<b>Verdicts.</b>" in html
+    place = re.search(r'<a href="#([^"]+)">How these sentences are chosen</a>: report 13 of (\w+)\.', html)
+    assert place is not None
+    assert f'id="{place[1]}"' in html
+    assert html.count('id="verdicts-') == 1
+
+
+def test_verdicts_on_a_replica_do_not_stand_on_the_index(tmp_path: Path) -> None:
+    run = StudyRun("small_models", "replica", {"13": outcome("13")})
+    html = index(tmp_path, run, {"13": with_verdicts(tmp_path, source="replica")})
+    assert "#verdicts" not in html
+    assert "<b>Verdicts.</b>" not in html

@@ -1,0 +1,168 @@
+"""Tests of finding notebooks and checking parameters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from report_notebooks import code, markdown, write
+
+from lnsim.errors import NotebookError
+from lnsim.report.notebooks import (
+    Notebook,
+    check_parameters,
+    known_parameters,
+    list_notebooks,
+    parse_setting,
+    select_notebooks,
+)
+
+PARAMETERS = 'study = "a"  # name\nseed = None  # of the shuffles'
+
+
+def small(folder: Path, *sources: str, name: str = "01_try.ipynb", tagged: bool = True) -> Notebook:
+    cells = [code(source) for source in sources]
+    parameters = code(PARAMETERS, tags=("parameters",) if tagged else ())
+    path = write(folder / name, markdown("# Does it run?"), parameters, *cells)
+    return Notebook(name[:2], path, "Does it run?")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("seed=1", ("seed", 1)),
+        ("roles=['a', 'b']", ("roles", ["a", "b"])),
+        ("layers=(1, 2)", ("layers", [1, 2])),
+        ("model=smollm2", ("model", "smollm2")),
+        ("flag=None", ("flag", None)),
+        ("text=a=b", ("text", "a=b")),
+    ],
+)
+def test_a_setting_is_a_name_and_a_literal_or_text(text: str, expected: tuple[str, object]) -> None:
+    assert parse_setting(text) == expected
+
+
+@pytest.mark.parametrize("text", ["seed", "=1", "1a=2", "a b=1"])
+def test_a_setting_without_name_or_value_is_refused(text: str) -> None:
+    with pytest.raises(NotebookError, match="expected name=value, for example seed=1"):
+        parse_setting(text)
+
+
+@pytest.mark.parametrize("name", ["study", "source"])
+def test_the_study_and_its_source_have_options_of_their_own(name: str) -> None:
+    with pytest.raises(NotebookError, match=f"use --{name} for it"):
+        parse_setting(f"{name}=x")
+
+
+def test_a_value_that_a_notebook_cannot_hold_is_refused() -> None:
+    with pytest.raises(NotebookError, match="expected a number, a text, True, False, None or a list"):
+        parse_setting("seed={1, 2}")
+
+
+def test_notebooks_are_listed_by_number_with_their_question(tmp_path: Path) -> None:
+    small(tmp_path, name="05_b.ipynb")
+    small(tmp_path, name="01_a.ipynb")
+    found = list_notebooks(tmp_path)
+    assert [(notebook.number, notebook.question) for notebook in found] == [
+        ("01", "Does it run?"),
+        ("05", "Does it run?"),
+    ]
+
+
+def test_a_folder_without_notebooks_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NotebookError, match="holds none"):
+        list_notebooks(tmp_path)
+
+
+def test_a_number_used_twice_is_an_error(tmp_path: Path) -> None:
+    small(tmp_path, name="01_a.ipynb")
+    small(tmp_path, name="01_b.ipynb")
+    with pytest.raises(NotebookError, match="the number 01 is used twice"):
+        list_notebooks(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("01_a.ipynb", "{", "it is not a notebook"),
+        ("01_a.ipynb", '{"cells": 1}', "it is not a notebook"),
+        ("01_a.ipynb", '{"cells": []}', "it has no first heading"),
+        ("Untitled.ipynb", '{"cells": [{"cell_type": "markdown", "source": "# Q"}]}', "should be named by two digits"),
+    ],
+)
+def test_a_file_that_cannot_be_a_report_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(NotebookError, match=message):
+        list_notebooks(tmp_path)
+
+
+MALFORMED = [
+    b"[]",
+    b'{"cells": [7]}',
+    b'{"cells": [{"cell_type": "code"}]}',
+    b'{"cells": [{"cell_type": "markdown", "source": [1]}]}',
+    b'{"cells": [{"cell_type": "code", "source": "", "metadata": []}]}',
+    b'{"cells": [{"cell_type": "code", "source": "", "metadata": {"tags": null}}]}',
+    b'{"nbformat": 4, "metadata": {}}',
+    b'{"nbformat": 3, "worksheets": []}',
+    b"\xff\xfe\x00",
+    b"",
+    b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("content", MALFORMED, ids=range(len(MALFORMED)))
+def test_a_malformed_notebook_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "01_a.ipynb").write_bytes(content)
+    with pytest.raises(NotebookError, match=r"^Reading 01_a\.ipynb: it is not a notebook"):
+        list_notebooks(tmp_path)
+
+
+def test_what_is_no_file_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "01_a.ipynb").mkdir()
+    with pytest.raises(NotebookError, match=r"01_a\.ipynb: it is not a notebook \(but a folder"):
+        list_notebooks(tmp_path)
+    (tmp_path / "01_a.ipynb").rmdir()
+    (tmp_path / "01_a.ipynb").symlink_to("nothing")
+    with pytest.raises(NotebookError, match=r"01_a\.ipynb: it is not a notebook"):
+        list_notebooks(tmp_path)
+
+
+def test_a_notebook_that_papermill_could_not_read_is_refused_before_it_runs(tmp_path: Path) -> None:
+    notebook = small(tmp_path)
+    content = json.loads(notebook.path.read_text("utf-8"))
+    for lost in ("nbformat", "metadata"):
+        notebook.path.write_text(json.dumps({key: value for key, value in content.items() if key != lost}))
+        with pytest.raises(NotebookError, match="'nbformat': 4 and 'metadata' were expected"):
+            known_parameters(notebook)
+
+
+def test_parameters_are_those_of_the_tagged_cell(tmp_path: Path) -> None:
+    assert list(known_parameters(small(tmp_path, "other = 1"))) == ["study", "seed"]
+
+
+def test_a_notebook_without_the_tag_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotebookError, match="no cell has the tag 'parameters'"):
+        known_parameters(small(tmp_path, tagged=False))
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
+    known = {"00": ("study", "source"), "01": ("study", "source", "seed", "roles")}
+    check_parameters(known, {"seed": 1})
+    with pytest.raises(NotebookError, match=r"Setting 'sead': .* Known are 00: none; 01: seed, roles"):
+        check_parameters(known, {"sead": 1})
+
+
+def three(folder: Path) -> tuple[Notebook, ...]:
+    return tuple(small(folder, name=f"{number}_a.ipynb") for number in ("00", "01", "05"))
+
+
+@pytest.mark.parametrize("only", ["01,05", "1,5", " 01 , 05 "])
+def test_only_selects_by_number(tmp_path: Path, only: str) -> None:
+    assert [notebook.number for notebook in select_notebooks(three(tmp_path), only)] == ["01", "05"]
+
+
+def test_an_unknown_number_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(NotebookError, match="there is no 07; known are 00, 01, 05"):
+        select_notebooks(three(tmp_path), "01,07")

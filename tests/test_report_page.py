@@ -1,0 +1,198 @@
+"""Tests of what a notebook puts on its page."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from lnsim.errors import NotebookError, StudyError
+from lnsim.paths import project_root
+from lnsim.report import page as module
+from lnsim.report.page import PAGE_MIME, Page
+
+SOURCE = project_root() / "data" / "vectors"
+SETTINGS: dict[str, Any] = {}
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Everything that was displayed, as (data, metadata)."""
+    outputs: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    monkeypatch.setattr(module, "_show", lambda data, metadata=None: outputs.append((dict(data), dict(metadata or {}))))
+    return outputs
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder of its own, so that figures and tables of a test go nowhere else."""
+    source = project_root() / "data"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "vectors").symlink_to(source / "vectors", target_is_directory=True)
+    shutil.copytree(source / "studies", tmp_path / "data" / "studies")
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def opened(home: Path, shown: list[Any]) -> Page:
+    return Page.open("01", "small_models", variables=SETTINGS)
+
+
+def answer(page: Page, **changes: str) -> None:
+    given = {"finding": "No: 0.03.", "compared": "30 layers", "control": "shuffles", "trust": "one model", **changes}
+    page.answer(**given)
+
+
+def drawn() -> Any:
+    ax = plt.subplots()[1]
+    ax.plot([0, 1])
+    return ax
+
+
+def test_a_notebook_that_the_study_does_not_run_gives_the_studys_reason(home: Path) -> None:
+    with pytest.raises(StudyError, match="'small_models' does not run notebook 08: the stored files hold norms only"):
+        Page.open("08", "small_models")
+
+
+def test_missing_vectors_are_an_error_that_names_the_command(home: Path) -> None:
+    page = Page.open("01", "solar_glm", source="stored", variables=SETTINGS)
+    with pytest.raises(StudyError, match=r"has no vectors.*python run_all.py --study solar_glm --source hub"):
+        page.load(["solar"])
+
+
+def test_a_model_without_vectors_is_named_with_its_reason_and_the_others_keep_their_own(
+    opened: Page, shown: list[Any], home: Path
+) -> None:
+    whole = opened.load(["minilm", "sre", "e5"])
+    (home / "data" / "vectors").unlink()
+    (home / "data" / "vectors").mkdir()
+    for key in ("minilm", "e5"):
+        name = f"{opened.study.model(key).stored}.safetensors"
+        shutil.copy(next(SOURCE.rglob(name)), home / "data" / "vectors" / name)
+    page = Page.open("01", "small_models", variables=SETTINGS)
+    found = page.load_available(["minilm", "sre", "e5"])
+    assert list(found) == ["minilm", "e5"]
+    assert all((found[key]["post_mlp"].scale == whole[key]["post_mlp"].scale).all() for key in found)
+    answer(page)
+    assert list(page.missing) == ["sre-MiniLM"]
+    assert "<dt>Missing</dt><dd>sre-MiniLM: There is no stored model" in shown[-1][0]["text/html"]
+    assert list(shown[-1][0][PAGE_MIME]["missing"]) == ["sre"]
+
+
+def test_a_study_of_which_nothing_is_there_is_an_error(home: Path) -> None:
+    page = Page.open("01", "solar_glm", source="stored", variables=SETTINGS)
+    with pytest.raises(StudyError, match="has no vectors"):
+        page.load_available(["solar", "glm"])
+
+
+def test_the_answer_carries_what_the_index_needs(opened: Page, shown: list[Any]) -> None:
+    opened.load(["smollm2"])
+    answer(opened)
+    record = shown[-1][0][PAGE_MIME]
+    assert (record["number"], record["study"], record["source"]) == ("01", "small_models", "stored")
+    assert record["finding"] == "No: 0.03."
+    assert record["models"]["smollm2"] == {"source": "SmolLM2-135M-Instruct", "commit": None, "n_vectors": 61}
+    assert "REAL WEIGHTS, stored" in shown[-1][0]["text/html"]
+
+
+def test_an_answer_without_its_trust_is_refused(opened: Page) -> None:
+    with pytest.raises(NotebookError, match="the answer's 'Trust' is empty"):
+        answer(opened, trust=" ")
+
+
+def test_a_figure_is_saved_twice_shown_once_and_closed(home: Path, opened: Page, shown: list[Any]) -> None:
+    opened.figure(drawn(), "line", "A line.", "Drawn.", "A line from 0 to 1.")
+    assert {path.name for path in (home / "figures" / "small_models").iterdir()} == {"01_line.png", "01_line.svg"}
+    assert "<b>Figure 1. A line.</b>" in shown[-1][0]["text/html"]
+    assert not plt.get_fignums()
+
+
+def test_the_table_for_the_index_is_marked_and_has_all_its_rows_in_sight(
+    opened: Page, shown: list[tuple[dict[str, Any], dict[str, Any]]]
+) -> None:
+    frame = pd.DataFrame({"n": range(20)}, index=[f"row {place}" for place in range(20)])
+    opened.table(frame, "rows", "Rows.", headline=True)
+    assert shown[-1][1] == {"lnsim": {"headline_table": True}}
+    assert "scroll long" not in shown[-1][0]["text/html"]
+    opened.table(frame, "rows", "Rows.")
+    assert shown[-1][1] == {}
+    assert 'href="../data/tables/small_models/01_rows.csv"' in shown[-1][0]["text/html"]
+    assert "scroll long" in shown[-1][0]["text/html"]
+
+
+def test_the_figure_for_the_index_is_marked(opened: Page, shown: list[Any]) -> None:
+    opened.figure(drawn(), "line", "A line.", "Drawn.", "A line.", headline=True)
+    assert shown[-1][1] == {"lnsim": {"headline": True}}
+
+
+def test_figures_and_tables_count_apart_and_keep_their_number_when_run_again(opened: Page, shown: list[Any]) -> None:
+    frame = pd.DataFrame({"a": [1.0]}, index=["x"])
+    for name in ("one", "two", "one"):
+        opened.table(frame, name, "Claim.")
+    opened.figure(drawn(), "one", "Claim.", "Caption.", "Alt.")
+    found = [data["text/html"] for data, _ in shown]
+    assert ["Table 1." in found[0], "Table 2." in found[1], "Table 1." in found[2], "Figure 1." in found[3]] == [
+        True
+    ] * 4
+
+
+def test_a_table_is_written_whole_even_where_a_part_is_shown(home: Path, opened: Page, shown: list[Any]) -> None:
+    frame = pd.DataFrame({"role": ["a", "b"], "r": [0.123456789, 1.0]})
+    opened.table(frame, "r", "Claim.", "Caption.", shown=frame.head(1))
+    assert (home / "data/tables/small_models/01_r.csv").read_text() == "role,r\na,0.123456789\nb,1.0\n"
+    link = '</b> Caption. In full: <a href="../data/tables/small_models/01_r.csv">01_r.csv</a></caption>'
+    assert link in shown[-1][0]["text/html"]
+    assert "<td>1.000</td>" not in shown[-1][0]["text/html"]
+
+
+def test_every_piece_made_from_a_replica_says_so(home: Path, opened: Page, shown: list[Any]) -> None:
+    opened.kind = "replica"
+    opened.table(pd.DataFrame({"a": [1.0]}, index=["x"]), "t", "Claim.")
+    ax = drawn()
+    opened.figure(ax, "f", "Claim.", "Caption.", "Seen.")
+    answer(opened)
+    html = [data["text/html"] for data, _ in shown]
+    assert "REPLICA. Table 1." in html[0]
+    (saved,) = (home / "data" / "tables").rglob("*.csv")
+    assert all("REPLICA" in line for line in saved.read_text().splitlines()[1:])
+    assert 'alt="REPLICA. Seen."' in html[1]
+    assert [text.get_text() for text in ax.get_figure().texts] == ["REPLICA"]
+    assert "REPLICA, synthetic" in html[2]
+
+
+def test_provenance_lists_models_seed_versions_and_the_command(home: Path, shown: list[Any]) -> None:
+    page = Page.open("01", "small_models", variables={**SETTINGS, "roles": ["pre_mlp"], "seed": 7})
+    page.load(["smollm2"])
+    page.provenance(seed=7, n_permutations=9999)
+    html = shown[-1][0]["text/html"]
+    assert "7; 9,999 permutations" in html
+    assert "python run_all.py --study small_models --only 01 --set &#x27;roles=[&#x27;" in html
+    assert "--set seed=7" in html
+
+
+def test_prose_is_markdown_with_real_minus_signs(opened: Page, shown: list[Any]) -> None:
+    opened.say(f"The mean is {-0.5:.1f}.")
+    assert shown[-1][0]["text/markdown"] == "The mean is −0.5."
+
+
+@pytest.mark.parametrize("call", [lambda page: page.shows(["a"], ["b"]), lambda page: page.say("x")])
+def test_showing_goes_through_ipythons_display(
+    home: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Page], None]
+) -> None:
+    seen: list[tuple[Any, Any]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **options: seen.append((data, options)))
+    call(Page.open("01", "small_models", variables=SETTINGS))
+    assert seen[0][1]["raw"] is True
+    assert "text/plain" in seen[0][0]
+
+
+def test_a_replicas_label_says_what_it_is(opened: Page) -> None:
+    assert opened.label("smollm2") == opened.study.model("smollm2").label
+    opened.kind = "replica"
+    assert opened.label("smollm2") == f"the replica of {opened.study.model('smollm2').label}"

@@ -1,0 +1,66 @@
+"""Tests of run.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lnsim.errors import NotebookError
+from lnsim.report.record import Outcome, StudyRun, load_run, save_run
+
+DONE = Outcome("01", "01_layer0", "Is it?", "done", 3.14)
+FAILED = Outcome("05", "05_pair", "What?", "failed", 1.0, "ValueError in cell 7: no")
+
+
+def run() -> StudyRun:
+    return StudyRun("small", "stored", {"05": FAILED, "01": DONE}, {"08": "no data"}, commits={"a": None})
+
+
+def test_a_record_reads_back_the_same(tmp_path: Path) -> None:
+    assert load_run(save_run(tmp_path / "run.json", run())) == run()
+
+
+def test_the_file_lists_notebooks_by_number_with_status_seconds_and_error(tmp_path: Path) -> None:
+    content = json.loads(save_run(tmp_path / "run.json", run()).read_text("utf-8"))
+    assert list(content["notebooks"]) == ["01", "05"]
+    assert content["notebooks"]["05"]["error"] == "ValueError in cell 7: no"
+    assert content["notebooks"]["01"]["seconds"] == 3.14
+    assert set(content["notebooks"]["01"]) == {"file", "question", "status", "seconds", "error"}
+    assert content["commits"] == {"a": None}
+
+
+def test_a_run_succeeded_only_if_none_of_the_notebooks_asked_for_failed() -> None:
+    assert not run().succeeded({"01", "05"})
+    assert run().succeeded({"01"})
+
+
+def test_the_summary_has_a_line_for_each_notebook_asked_for() -> None:
+    assert run().summary({"01", "05"}).split() == [
+        *("small", "01_layer0", "3.1", "s", "done"),
+        *("small", "05_pair", "1.0", "s", "failed:", "ValueError", "in", "cell", "7:", "no"),
+    ]
+    assert "05_pair" not in run().summary({"01"})
+
+
+def test_the_state_gives_seconds_or_the_error() -> None:
+    assert DONE.state == "done, 3.1 s"
+    assert FAILED.state == "failed: ValueError in cell 7: no"
+
+
+def test_there_is_no_record_before_the_first_run(tmp_path: Path) -> None:
+    assert load_run(tmp_path / "run.json") is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"notebooks": {"01": {"status": "done"}}, "study": "a"}'])
+def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(NotebookError, match="it is not the record of a run"):
+        load_run(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize(("status", "error"), [("failed", None), ("done", "x"), ("skipped", None)])
+def test_a_state_that_contradicts_its_error_is_refused(status: str, error: str | None) -> None:
+    with pytest.raises(NotebookError, match="expected 'done' without an error or 'failed' with one"):
+        Outcome("01", "a", "b", status, 0.0, error)

@@ -1,0 +1,174 @@
+"""Tests of a run: plans, records, pages, and what a failed notebook leaves behind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_notebooks import code, markdown, record, write
+
+from lnsim.errors import NotebookError, StudyError
+from lnsim.paths import project_root
+from lnsim.report.notebooks import Notebook, list_notebooks
+from lnsim.report.page import PAGE_MIME
+from lnsim.report.record import Outcome, load_run
+from lnsim.report.run import Plan, plan_study, run_plans
+from lnsim.report.saving import claim_folder
+from lnsim.study.catalog import load_study
+
+PARAMETERS = code('study = "a"  # name\nsource = "auto"  # where\nseed = None  # of the shuffles', tags=("parameters",))
+
+
+def project(folder: Path) -> Path:
+    """A project folder with the real studies and vectors, and no notebooks yet."""
+    source = project_root() / "data"
+    (folder / "data").mkdir()
+    (folder / "data" / "vectors").symlink_to(source / "vectors", target_is_directory=True)
+    shutil.copytree(source / "studies", folder / "data" / "studies")
+    return folder
+
+
+def notebook(home: Path, number: str, last: str = "pass", **changes: Any) -> None:
+    page = {PAGE_MIME: record(number=number, **changes)}
+    answer = f"from IPython.display import display\ndisplay({page!r}, raw=True)"
+    question = markdown(f"# Question {number}?")
+    write(home / "notebooks" / f"{number}_try.ipynb", question, PARAMETERS, code(last), code(answer))
+
+
+def run(home: Path, *, settings: dict[str, Any] | None = None, only: tuple[str, ...] = ()) -> list[Any]:
+    found = [n for n in list_notebooks(home / "notebooks") if not only or n.number in only]
+    plans = [plan_study(name, "stored", found, asked=False) for name in ("small_models", "solar_glm")]
+    told: list[str] = []
+    runs = run_plans(
+        plans, home / "reports", home, settings or {}, 2, 60, lambda study, outcome: told.append(outcome.number)
+    )
+    assert sorted(told) == sorted(n.number for plan in plans for n in plan.notebooks)
+    return runs
+
+
+@dataclass(frozen=True)
+class First:
+    """A project whose notebooks have run once, side by side: 00 and 01 well, the others not."""
+
+    home: Path
+    outcomes: dict[str, Outcome]
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "reports" / "small_models"
+
+    def report(self, number: str) -> str:
+        return (self.folder / f"{number}_try.html").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> First:
+    home = project(tmp_path_factory.mktemp("first"))
+    notebook(home, "00", "assert seed == 5")
+    notebook(home, "01")
+    notebook(home, "02", "raise ValueError('no luck')")
+    write(home / "notebooks" / "03_try.ipynb", markdown("# Question 03?"), PARAMETERS)
+    notebook(home, "04", "display({'text/markdown': '$a_b_c$'}, raw=True)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LNSIM_HOME", str(home))
+        return First(home, dict(run(home, settings={"seed": 5})[0].outcomes))
+
+
+@pytest.fixture
+def again(first: First, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> First:
+    """The same project once more, to run something else in it."""
+    home = tmp_path / "again"
+    shutil.copytree(first.home, home, symlinks=True)
+    monkeypatch.setenv("LNSIM_HOME", str(home))
+    return First(home, first.outcomes)
+
+
+def test_a_plan_runs_what_the_study_has_parameters_for_and_says_why_not_the_rest() -> None:
+    numbers = [Notebook(n, Path(f"{n}_a.ipynb"), "Q?") for n in ("01", "08", "09")]
+    plan = plan_study("small_models", "auto", numbers, asked=True)
+    assert [n.number for n in plan.notebooks] == ["01"]
+    assert plan.not_run["08"] == load_study("small_models").not_run["08"]
+    assert "09" in plan.not_run
+
+
+def test_a_study_without_vectors_is_named_with_the_command_and_is_an_error_when_asked_for() -> None:
+    assert "no vectors of its 12 models" in plan_study("solar_glm", "stored", [], asked=False).not_run["all"]
+    with pytest.raises(StudyError, match=r"no vectors.*python run_all.py --study solar_glm --source hub"):
+        plan_study("solar_glm", "stored", [], asked=True)
+
+
+def test_one_notebook_fails_and_the_others_still_make_their_reports(first: First) -> None:
+    assert [outcome.status for outcome in first.outcomes.values()] == ["done", "done", "failed", "failed", "failed"]
+    assert first.outcomes["02"].error == "ValueError in cell 3: no luck"
+    pages = {path.stem for path in first.folder.glob("*.html")}
+    assert pages == {"00_try", "01_try", "provenance"}
+    executed = {f"{number}_try.ipynb" for number in first.outcomes}
+    origins = {"provenance.html", "provenance_models.csv", "provenance_vectors.csv"}
+    others = {"00_try.html", "01_try.html", "run.json", *origins}
+    assert {path.name for path in first.folder.iterdir()} == others | executed
+    index = (first.home / "reports" / "index.html").read_text("utf-8")
+    assert "failed: ValueError in cell 3: no luck" in index
+    assert "python run_all.py --study solar_glm --source hub" in index
+    assert "Next: 02" not in first.report("01")
+
+
+def test_a_notebook_that_fails_later_takes_its_old_report_away_and_only_keeps_the_rest(again: First) -> None:
+    assert "Next: 01" in again.report("00")
+    notebook(again.home, "01", "1 / 0")
+    runs = run(again.home, only=("01",))
+    assert not (again.folder / "01_try.html").exists()
+    assert runs[0].outcomes["01"].status == "failed"
+    rest = {number: outcome for number, outcome in again.outcomes.items() if number != "01"}
+    assert {number: outcome for number, outcome in runs[0].outcomes.items() if number != "01"} == rest
+    assert "Next: 01" not in again.report("00")
+    assert load_run(again.folder / "run.json") == runs[0]
+
+
+def test_a_notebook_that_gives_no_answer_is_failed(first: First) -> None:
+    assert "it gives no answer; call page.answer" in str(first.outcomes["03"].error)
+    assert not (first.folder / "03_try.html").exists()
+
+
+def test_a_formula_that_cannot_be_read_fails_its_notebook(first: First) -> None:
+    assert "Turning the formula 'a_b_c'" in str(first.outcomes["04"].error)
+    assert not (first.folder / "04_try.html").exists()
+
+
+def test_the_record_holds_source_commits_versions_and_settings(first: First) -> None:
+    content = json.loads((first.folder / "run.json").read_text("utf-8"))
+    assert content["source"] == "stored"
+    assert content["commits"] == {"smollm2": None}
+    assert content["versions"] == {"lnsim": "0.1.0"}
+    assert content["settings"] == {"seed": 5}
+    assert content["notebooks"]["00"]["status"] == "done"
+
+
+def test_an_unknown_setting_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = project(tmp_path)
+    monkeypatch.setenv("LNSIM_HOME", str(home))
+    notebook(home, "00")
+    with pytest.raises(NotebookError, match="Setting 'sead'"):
+        run(home, settings={"sead": 5})
+    assert not (home / "reports").exists()
+
+
+def test_a_plan_holds_its_study() -> None:
+    study = load_study("small_models")
+    assert Plan(study, "auto", ()).not_run == {}
+
+
+@pytest.mark.parametrize("place", ["reports", "reports/small_models"])
+def test_a_file_in_place_of_the_folder_of_reports_is_one_clear_error_before_anything_runs(
+    tmp_path: Path, place: str
+) -> None:
+    if place != "reports":
+        claim_folder(tmp_path / "reports")
+    (tmp_path / place).write_text("mine")
+    plan = Plan(load_study("small_models"), "stored", ())
+    with pytest.raises(NotebookError, match=r"(Making|Writing) .*reports.*: (File exists|Not a directory)"):
+        run_plans([plan], tmp_path / "reports", tmp_path, {}, 1, 60, lambda study, outcome: None)
+    assert (tmp_path / place).read_text() == "mine"

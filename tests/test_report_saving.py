@@ -1,0 +1,176 @@
+"""Tests of saved figures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from report_notebooks import code, display, write
+
+from lnsim.errors import NotebookError
+from lnsim.report.saving import (
+    claim_folder,
+    csv_place,
+    figure_bytes,
+    keep_csvs,
+    linked_from,
+    save_figure,
+    save_table,
+    write_whole,
+)
+
+
+@pytest.fixture
+def drawn() -> Iterator[Figure]:
+    figure, ax = plt.subplots(layout="constrained")
+    ax.plot([0, 1], [0, 1])
+    ax.set_title("γ")
+    yield figure
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_a_figure_drawn_twice_gives_the_same_bytes(kind: str) -> None:
+    def once() -> bytes:
+        figure, ax = plt.subplots()
+        ax.fill_between([0, 1, 2], [0, 1, 2], [1, 2, 3])
+        made = figure_bytes(figure, kind, "a model@commit")
+        plt.close(figure)
+        return made
+
+    assert once() == once()
+
+
+def test_both_files_say_what_they_were_made_from_and_not_when(tmp_path: Path, drawn: Figure) -> None:
+    svg = save_figure(drawn, tmp_path, "01_line", "owner/repo@0123abc")
+    assert svg == (tmp_path / "01_line.svg").read_bytes()
+    assert b"owner/repo@0123abc" in svg
+    assert b"<dc:date>" not in svg
+    assert b"owner/repo@0123abc" in (tmp_path / "01_line.png").read_bytes()
+
+
+def test_a_hostile_description_stays_text_in_the_svg(drawn: Figure) -> None:
+    assert b"<script" not in figure_bytes(drawn, "svg", "<script>alert(1)</script>")
+
+
+def test_a_table_reads_back_with_every_digit(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=20)
+    path = save_table(pd.DataFrame({"r": values}), tmp_path, "03_r")
+    assert [float(line) for line in path.read_text().splitlines()[1:]] == values.tolist()
+    assert b"\r" not in path.read_bytes()
+
+
+def test_plain_row_numbers_are_not_written_and_named_rows_are(tmp_path: Path) -> None:
+    assert save_table(pd.DataFrame({"a": [1]}), tmp_path, "00_a").read_text() == "a\n1\n"
+    named = pd.DataFrame({"a": [1]}, index=pd.Index(["x"], name="role"))
+    assert save_table(named, tmp_path, "00_b").read_text() == "role,a\nx,1\n"
+
+
+@pytest.mark.parametrize("name", ["terms", "1_terms", "01_Terms", "01_../x", "01_a b"])
+def test_a_name_without_number_or_with_other_letters_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NotebookError, match="for example '01_terms'"):
+        save_table(pd.DataFrame({"a": [1]}), tmp_path, name)
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Path, target: Path) -> Path:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(tmp_path / "page.html", b"half")
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("mine", ["index.html", "notes.txt", "small_models/00_vectors.html"])
+def test_a_folder_with_other_files_takes_no_reports(tmp_path: Path, mine: str) -> None:
+    path = tmp_path / mine
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(NotebookError, match=r"it holds other files, such as .*Name a new or an empty folder"):
+        claim_folder(tmp_path)
+    assert [one.read_text() for one in tmp_path.rglob("*") if one.is_file()] == ["mine"]
+
+
+def test_a_folder_of_reports_takes_the_next_ones(tmp_path: Path) -> None:
+    claim_folder(tmp_path / "reports")
+    write_whole(tmp_path / "reports" / "index.html", b"page")
+    claim_folder(tmp_path / "reports")
+    older = tmp_path / "older"
+    write_whole(older / "small_models" / "run.json", b"{}")
+    claim_folder(older)
+    with pytest.raises(NotebookError, match=r"Writing reports into '.*': (Not a directory|File exists)"):
+        claim_folder(older / "small_models" / "run.json")
+
+
+def test_a_named_index_is_kept_even_where_it_counts(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"r": [0.5, 1.0]}, index=pd.RangeIndex(0, 20, 10, name="layer"))
+    assert save_table(frame, tmp_path, "01_t").read_text() == "layer,r\n0,0.5\n10,1.0\n"
+
+
+def test_powers_of_ten_on_a_logarithmic_axis_are_drawn_as_powers(tmp_path: Path) -> None:
+    figure, ax = plt.subplots(layout="constrained")
+    ax.plot([1, 2, 3], [1e-7, 1e-3, 1e-1], label="$a$")
+    ax.set_yscale("log")
+    ax.set_title("$x_1$ of a hostile name")
+    save_figure(figure, tmp_path, "01_log", "synthetic")
+    plt.close(figure)
+    words = "".join(line for line in (tmp_path / "01_log.svg").read_text().splitlines() if "<!--" in line)
+    assert "mathdefault{10^{-6}}" in words  # matplotlib names a formula that it has drawn so
+    assert not [t for t in ax.get_yticklabels() if t.get_text().startswith("$") and not t.get_parse_math()]
+    assert "$x_1$ of a hostile name" in words
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose tables are there, one of them of another notebook."""
+    (tmp_path / "data" / "studies").mkdir(parents=True)
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    for name in ("01_a.csv", "01_b.csv", "02_c.csv"):
+        path = tmp_path / "data" / "tables" / "small" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path
+
+
+def executed(home: Path, *names: object) -> Path:
+    outputs = [display({"text/html": f'<a href="{csv_place("small", str(name))}">x</a>'}) for name in names]
+    return write(home / "reports" / "small" / "01_try.ipynb", code("x", display({"text/plain": ""}), *outputs))
+
+
+def copies(home: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((home / "reports" / "small" / "tables").iterdir())}
+
+
+def test_the_csvs_of_the_tables_that_a_notebook_shows_are_copied_beside_it(home: Path) -> None:
+    keep_csvs(executed(home, "01_a.csv", "01_b.csv", "01_a.csv"), "small")
+    assert copies(home) == {"01_a.csv": "01_a.csv", "01_b.csv": "01_b.csv"}
+
+
+def test_copies_of_an_earlier_run_go_and_those_of_other_notebooks_stay(home: Path) -> None:
+    path = executed(home, "01_a.csv", "01_b.csv", "02_c.csv")
+    keep_csvs(path, "small")
+    keep_csvs(executed(home, "01_b.csv"), "small")
+    assert set(copies(home)) == {"01_b.csv", "02_c.csv"}
+    path.unlink()
+    assert keep_csvs(path, "small") == []
+    assert set(copies(home)) == {"02_c.csv"}
+
+
+@pytest.mark.parametrize("name", ["../../studies/x.toml", "01_none.csv", None])
+def test_only_a_file_of_the_studys_tables_is_copied(home: Path, name: Any) -> None:
+    (home / "data" / "studies" / "x.toml").write_text("no table")
+    assert keep_csvs(executed(home, name), "small") == []
+
+
+def test_a_link_leads_from_the_report_and_from_the_index_to_the_copy() -> None:
+    html = f'<a href="{csv_place("small", "01_a.csv")}">01_a.csv</a>'
+    assert linked_from(html, "small") == '<a href="tables/01_a.csv">01_a.csv</a>'
+    assert linked_from(html, "small", "small/") == '<a href="small/tables/01_a.csv">01_a.csv</a>'
+    assert linked_from(html, "other") == html
