@@ -40,10 +40,6 @@ def test_layers_that_do_not_match_and_a_constant_one_cannot_be_tested() -> None:
     assert found == "γ of flat is the same in every channel of layer 1, so it has no pattern"
 
 
-def test_a_model_can_be_tested_against_itself() -> None:
-    assert obstacle_to_test(MODELS, "a", "a", ("pre_mlp", "pre_mlp")) == ""
-
-
 def test_layers_are_matched_by_number_and_none_shifts() -> None:
     found = matched_layers(drawn(0, [0, 2, 5])["pre_mlp"], drawn(1, [2, 3, 5, 6])["pre_mlp"])
     assert [part.tolist() for part in found] == [[2, 5], [1, 2], [0, 2]]
