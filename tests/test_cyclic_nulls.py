@@ -1,4 +1,4 @@
-"""Tests of the null by cyclic shifts: the same as single permutations, exact on small groups, and the real models' values."""
+"""The null by cyclic shifts is that of single permutations, exact on small groups; the values of real models."""
 
 from __future__ import annotations
 

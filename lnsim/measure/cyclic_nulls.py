@@ -2,8 +2,8 @@
 
 Like ``permutation_test`` it permutes the channels, one permutation shared by all layers; it makes the permutations in
 families. All channels are put in one random order, and one model is turned against the other by 1, 2, ... n - 1 places
-(a cyclic shift). The mean r at every turn comes from one Fourier transform a row: 45 pairs take about a second where single permutations
-take a minute.
+(a cyclic shift). The mean r at every turn comes from one Fourier transform a row: 45 pairs take about a second where
+single permutations take a minute.
 
 How exact this is. The turns of *one* whole order, with the turn by 0, form a group, and where the channels of the two
 models stand together at random a turn more or less changes nothing: the true order is as likely as any turn to give the
