@@ -1,4 +1,4 @@
-"""Tests of the null by turns: the same as single permutations, exact on small groups, and the real models' values."""
+"""The null by cyclic shifts is that of single permutations, exact on small groups; the values of real models."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from scipy.stats import kstest
 import lnsim
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
+from lnsim.measure.cyclic_nulls import cyclic_nulls
 from lnsim.measure.permutation import permutation_test, shared_null_std
-from lnsim.measure.turns import turned_nulls
 
 ROLE = "pre_mlp"
 
 
 def test_the_statistic_and_the_spread_are_those_of_the_permutation_test() -> None:
     models = {"a": drawn(0), "b": drawn(1)}
-    null = turned_nulls(models, [("a", "b")], ROLE, 6000, seed=1)["a", "b"]
+    null = cyclic_nulls(models, [("a", "b")], ROLE, 6000, seed=1)["a", "b"]
     a, b = models["a"][ROLE].scale, models["b"][ROLE].scale
     single = permutation_test(a, b, 4000, seed=2, alternative="two-sided")
     assert null.statistic == pytest.approx(single.statistic, abs=1e-12)
@@ -31,7 +31,7 @@ def test_the_statistic_and_the_spread_are_those_of_the_permutation_test() -> Non
 
 def test_the_turns_of_one_order_are_the_permutations_they_claim_to_be() -> None:
     models = {"a": drawn(0, layers=[0, 1], size=7), "b": drawn(1, layers=[0, 1], size=7)}
-    null = turned_nulls(models, [("a", "b")], ROLE, 6, seed=4)["a", "b"]
+    null = cyclic_nulls(models, [("a", "b")], ROLE, 6, seed=4)["a", "b"]
     order = np.random.default_rng([4, 7]).permutation(7)
     a, b = (models[key][ROLE].scale.astype(float)[:, order] for key in "ab")
     expected = [
@@ -43,7 +43,7 @@ def test_the_turns_of_one_order_are_the_permutations_they_claim_to_be() -> None:
 def test_a_common_pattern_gets_the_smallest_p_and_matching_is_by_number() -> None:
     a = drawn(0, layers=[0, 1, 2, 3])
     models = {"a": a, "b": made(a[ROLE].scale[[1, 3]] * 2, [1, 3]), "c": made(a[ROLE].scale[[1, 3]], [0, 2])}
-    found = turned_nulls(models, [("a", "b"), ("a", "c")], ROLE, 99, 0)
+    found = cyclic_nulls(models, [("a", "b"), ("a", "c")], ROLE, 99, 0)
     assert found["a", "b"].statistic == pytest.approx(1.0)
     assert found["a", "b"].pvalue == 0.01
     assert abs(found["a", "c"].statistic) < 0.5
@@ -52,8 +52,8 @@ def test_a_common_pattern_gets_the_smallest_p_and_matching_is_by_number() -> Non
 def test_pairs_of_other_hidden_sizes_do_not_change_a_result() -> None:
     models = {"a": drawn(0), "b": drawn(1), "c": drawn(2, size=32), "d": drawn(3, size=32)}
     pairs = list(combinations(models, 2))
-    alone = turned_nulls(models, pairs[:1], ROLE, 50, 0)["a", "b"]
-    both = turned_nulls(models, (pairs[0], pairs[-1]), ROLE, 50, 0)
+    alone = cyclic_nulls(models, pairs[:1], ROLE, 50, 0)["a", "b"]
+    both = cyclic_nulls(models, (pairs[0], pairs[-1]), ROLE, 50, 0)
     assert (both["a", "b"].null_distribution == alone.null_distribution).all()
     assert len(both["c", "d"].null_distribution) == 50
 
@@ -64,16 +64,16 @@ def test_nothing_to_permute_is_an_error() -> None:
     with pytest.raises(
         ComparisonError, match="Matching the layers of 'a' and 'b': they have no layer number in common"
     ):
-        turned_nulls(models, pairs, ROLE, 9, 0)
+        cyclic_nulls(models, pairs, ROLE, 9, 0)
     with pytest.raises(ComparisonError, match="Turning channels 0 times: expected at least 1 permutation"):
-        turned_nulls(models, pairs, ROLE, 0, 0)
+        cyclic_nulls(models, pairs, ROLE, 0, 0)
 
 
 def test_real_strangers_lie_inside_their_null_and_relatives_outside() -> None:
     names = {"a": "all-minilm-l6-v2", "b": "multilingual-e5-small", "c": "paraphrase-minilm-l3-v2"}
     models = {key: lnsim.load(name) for key, name in names.items()}
     pairs = list(combinations(models, 2))
-    attention, mlp = (turned_nulls(models, pairs, role, 9999, 0) for role in ("post_attention", "post_mlp"))
+    attention, mlp = (cyclic_nulls(models, pairs, role, 9999, 0) for role in ("post_attention", "post_mlp"))
     assert attention["a", "b"].statistic == pytest.approx(0.005, abs=5e-4)
     assert attention["a", "b"].pvalue == pytest.approx(0.90, abs=0.03)
     assert mlp["a", "b"].pvalue == pytest.approx(0.54, abs=0.03)
@@ -97,7 +97,7 @@ def error(p: float, n_permutations: int) -> float:
 def test_the_mean_of_all_turns_of_one_order_is_r_over_the_others_with_its_sign_turned() -> None:
     """The sum over a whole group, the true order with it, is 0: the others have the mean -r / (n - 1)."""
     models = {"a": drawn(0), "b": made(drawn(0)[ROLE].scale + drawn(1)[ROLE].scale)}
-    null = turned_nulls(models, [("a", "b")], ROLE, 63, seed=1)["a", "b"]
+    null = cyclic_nulls(models, [("a", "b")], ROLE, 63, seed=1)["a", "b"]
     assert null.statistic > 0.5
     assert null.null_mean == pytest.approx(-null.statistic / 63, abs=1e-9)
 
@@ -105,7 +105,7 @@ def test_the_mean_of_all_turns_of_one_order_is_r_over_the_others_with_its_sign_t
 @pytest.mark.parametrize("seed", range(6))
 def test_turned_and_single_permutations_give_one_p_for_synthetic_strangers(seed: int) -> None:
     models = {"a": heavy(seed), "b": heavy(100 + seed)}
-    turned = turned_nulls(models, [("a", "b")], ROLE, 4000, seed)["a", "b"].pvalue
+    turned = cyclic_nulls(models, [("a", "b")], ROLE, 4000, seed)["a", "b"].pvalue
     a, b = models["a"][ROLE].scale, models["b"][ROLE].scale
     single = permutation_test(a, b, 4000, 50 + seed, alternative="two-sided").pvalue
     assert turned == pytest.approx(single, abs=error(single, 4000))
@@ -121,7 +121,7 @@ def test_turned_and_single_permutations_give_one_p_for_the_real_pairs() -> None:
     models = {key: lnsim.load(name) for key, name in names.items()}
     for role in ("post_attention", "post_mlp"):
         pairs = list(combinations(models, 2))
-        nulls = turned_nulls(models, pairs, role, 2999, 0)
+        nulls = cyclic_nulls(models, pairs, role, 2999, 0)
         for pair in pairs:
             n = min(len(models[key][role].layers) for key in pair)
             a, b = (models[key][role].scale[:n] for key in pair)
@@ -135,7 +135,7 @@ def test_turned_p_values_of_strangers_are_uniform(n_permutations: int) -> None:
     found = []
     for seed in range(500):
         models = {"a": heavy(seed), "b": heavy(10_000 + seed)}
-        null = turned_nulls(models, [("a", "b")], ROLE, n_permutations, seed)["a", "b"]
+        null = cyclic_nulls(models, [("a", "b")], ROLE, n_permutations, seed)["a", "b"]
         found.append(null.pvalue)
     # p takes the values 1/(n+1) to 1; less a uniform part of one step it is continuous, and uniform if p is.
     steps = np.random.default_rng(1).uniform(size=len(found)) / (n_permutations + 1)

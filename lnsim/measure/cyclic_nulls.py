@@ -1,9 +1,9 @@
 """This module makes the null of the mean r of matched layers, for many pairs of models at once.
 
 Like ``permutation_test`` it permutes the channels, one permutation shared by all layers; it makes the permutations in
-families. All channels are put in one random order, and one model is turned against the other by 1, 2, ... n - 1 places.
-The mean r at every turn comes from one Fourier transform a row: 45 pairs take about a second where single permutations
-take a minute.
+families. All channels are put in one random order, and one model is turned against the other by 1, 2, ... n - 1 places
+(a cyclic shift). The mean r at every turn comes from one Fourier transform a row: 45 pairs take about a second where
+single permutations take a minute.
 
 How exact this is. The turns of *one* whole order, with the turn by 0, form a group, and where the channels of the two
 models stand together at random a turn more or less changes nothing: the true order is as likely as any turn to give the
@@ -32,12 +32,12 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.comparable import Rows, matched_layers
 from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
 
-__all__ = ["turned_nulls"]
+__all__ = ["cyclic_nulls"]
 
 Pair = tuple[str, str]
 
 
-def turned_nulls(
+def cyclic_nulls(
     models: Mapping[str, NormVectors], pairs: Iterable[Pair], role: str, n_permutations: int, seed: int
 ) -> dict[Pair, NullResult]:
     """The mean r of matched layers beside its null, by the pair.
