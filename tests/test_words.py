@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lnsim import words
 from lnsim.errors import NotebookError
-from lnsim.report import words
 
 
 @pytest.mark.parametrize(
