@@ -65,13 +65,16 @@ def test_r_by_layer_is_that_of_matched_rows_beside_their_own_permutations(found:
     np.testing.assert_allclose(rows.loc[rows["layer"] == 2, ["null_low", "null_high"]].to_numpy()[0], ends)
 
 
-def test_the_figure_has_a_panel_a_role_and_is_not_left_open(found: Comparison) -> None:
+def test_the_figure_has_a_panel_a_role_is_not_left_open_and_is_drawn_by_a_notebook(found: Comparison) -> None:
     import matplotlib.pyplot as plt
+    from IPython.core.formatters import DisplayFormatter
 
     before = plt.get_fignums()
     figure = found.plot()
     assert isinstance(figure, Figure)
     assert plt.get_fignums() == before
+    shown, _ = DisplayFormatter().format(figure)
+    assert shown["image/png"].startswith(b"\x89PNG")
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert [title.partition(":")[0] for title in titles] == ["post-attention", "post-MLP"]
     assert all("of 6 outside" in title.replace("\n", " ") for title in titles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,9 +19,19 @@ from lnsim.words import group_name, header_text
 __all__ = ["broken", "facets", "key", "name_ends", "new_axes", "panels", "whole_numbers"]
 
 
+class _Shown(Figure):
+    """A figure of no open window: a notebook draws it where it is the last line of a cell, and nowhere else."""
+
+    def _repr_png_(self) -> bytes:
+        """Return the picture as IPython asks for it, on any backend."""
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=144, bbox_inches="tight")
+        return file.getvalue()
+
+
 def new_axes(ax: Axes | None, height: float = 3.4) -> Axes:
     """The Axes given, or a new one of the page's width, of a figure that a notebook does not show by itself."""
-    return ax if ax is not None else Figure(figsize=(WIDTH, height)).subplots()
+    return ax if ax is not None else _Shown(figsize=(WIDTH, height)).subplots()
 
 
 @styled
@@ -28,7 +39,7 @@ def panels(n: int, columns: int = 2, height: float = 2.6, **share: Any) -> tuple
     """A figure of `n` panels, `columns` in a row, each row `height` inches high; unused places stay empty."""
     columns = min(columns, n)
     rows = -(-n // columns)
-    figure = Figure(figsize=(WIDTH, height * rows + 0.5))
+    figure = _Shown(figsize=(WIDTH, height * rows + 0.5))
     every = list(figure.subplots(rows, columns, squeeze=False, **share).flat)
     for unused in every[n:]:
         unused.set_axis_off()

@@ -145,8 +145,6 @@ class Comparison:
         Raises:
             ComparisonError: as ``by_layer``.
         """
-        import matplotlib.pyplot as plt
-
         from lnsim import plots
         from lnsim.words import header_text
 
@@ -158,12 +156,10 @@ class Comparison:
             for role, some in outside.groupby(rows["role"], sort=False)
         }
         names = printable(" × ".join(f"{name:.60}" for name in self.names))
-        figure = plots.facets(
+        return plots.facets(
             plots.curves, rows, "role", x="layer", y="r", hue="role", lines=False, band=("null_low", "null_high"),
             title=f"Pearson r, {names}", titles=titles,
         )  # fmt: skip
-        plt.close(figure)  # else JupyterLab would show it a second time
-        return figure
 
     def __repr__(self) -> str:
         return printable(f"Comparison({self.names[0]!r:.120} × {self.names[1]!r:.120}: {self.sentence})")
