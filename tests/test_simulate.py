@@ -1,73 +1,13 @@
-"""Synthetic models drawn from templates: what was measured on a real stack comes back in what is drawn,
-and the permutation tests keep their word between strangers drawn so.
-"""
+"""Gaussian pairs: what is drawn agrees with what is known in closed form."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
-import lnsim
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
-from lnsim.measure.simulate import Gaussian, Template, draw, fitted
-
-
-def real() -> np.ndarray:
-    return np.asarray(lnsim.load("all-minilm-l6-v2")["post_attention"].scale)
-
-
-def test_a_drawn_stack_has_the_level_the_spread_and_the_likeness_of_layers_measured() -> None:
-    rows, template = real(), fitted("A", "post_attention", real())
-    drawn = template.draw(20_000, np.random.default_rng(0))
-    assert np.median(drawn, axis=1) == pytest.approx(np.median(rows, axis=1), abs=0.01)
-    for one in (drawn, rows):
-        half = np.median(np.abs(one - np.median(one, axis=1, keepdims=True)), axis=1)
-        assert half == pytest.approx(np.median(np.abs(rows - np.median(rows, axis=1, keepdims=True)), axis=1), rel=0.03)
-    assert pairwise(drawn, drawn, "spearman") == pytest.approx(pairwise(rows, rows, "spearman"), abs=0.05)
-
-
-def test_the_tails_of_real_layers_are_heavy_and_those_of_normal_values_are_not() -> None:
-    normal = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 2000))
-    assert fitted("N", "pre_mlp", normal).degrees >= 20
-    assert fitted("A", "post_attention", real()).degrees <= 6
-
-
-def test_a_channel_that_is_extreme_in_one_layer_is_apt_to_be_in_the_others() -> None:
-    template = Template("A", "pre_mlp", np.ones(2), np.ones(2), np.eye(2), 2.1)
-    far = np.abs(template.patterns(50_000, np.random.default_rng(0))) > 10
-    assert far[1][far[0]].mean() > 10 * far[1].mean()
-
-
-def test_layers_that_are_nearly_alike_still_give_a_distribution() -> None:
-    row = np.random.default_rng(0).normal(size=200)
-    template = fitted("A", "pre_mlp", np.stack([row, row, -row, row * 2]))
-    assert np.isfinite(template.draw(10, np.random.default_rng(0))).all()
-    assert np.diag(template.correlation) == pytest.approx(1)
-
-
-def test_a_layer_without_spread_is_refused() -> None:
-    rows = np.random.default_rng(0).normal(size=(3, 20))
-    rows[1, :15] = 1
-    with pytest.raises(ComparisonError, match="Measuring the stack of A: layer 1 has no spread"):
-        fitted("A", "pre_mlp", rows)
-    with pytest.raises(ComparisonError, match="Describing the stack of A: expected a spread above 0 for each of 2"):
-        Template("A", "pre_mlp", np.ones(2), np.array([1.0, 0.0]), np.eye(2), 3.0)
-
-
-@pytest.mark.parametrize("how", [{}, {"correlation": "spearman"}, {"statistic": "max"}], ids=["mean", "ranks", "max"])
-def test_the_p_values_of_strangers_are_uniform(how: dict[str, str]) -> None:
-    """Beyond 1 in 1,000 by Kolmogorov and Smirnov, and by the upper point of the binomial; the seeds are fixed."""
-    template, pvalues = fitted("A", "post_attention", real()), []
-    for place in range(400):
-        generator = np.random.default_rng([0, place])
-        a, b = template.draw(128, generator), template.draw(128, generator)
-        pvalues.append(lnsim.permutation_test(a, b, 99, place, **how).pvalue)
-    steps = np.random.default_rng(1).uniform(size=len(pvalues)) / 100
-    assert stats.kstest(pvalues - steps, "uniform").pvalue > 0.001
-    for level in (0.05, 0.01):
-        assert (np.array(pvalues) <= level).sum() <= stats.binom.ppf(0.999, len(pvalues), level)
+from lnsim.measure.simulate import Gaussian, draw
 
 
 def test_the_published_random_vectors_have_their_closed_form() -> None:
