@@ -7,9 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from notebook_cells import defined
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.grid import expected_change, spacing, ulp_distance, update_size
+from lnsim.measure.grid import expected_change, spacing, ulp_distance
 
 BF16 = ml_dtypes.bfloat16
 
@@ -72,7 +73,7 @@ def test_the_published_means_and_spreads_give_the_published_fall_from_rounding_a
 
 
 def test_the_size_of_an_update_is_found_again_where_the_grid_is_finest() -> None:
-    rng = np.random.default_rng(1)
+    update_size, rng = defined("05")["update_size"], np.random.default_rng(1)
     gamma = rng.normal([[0.01], [1.0]], 0.002, (2, 50_000)).astype(BF16)
     updated = (gamma.astype(np.float64) + rng.normal(0, 5e-4, gamma.shape)).astype(BF16)
     assert update_size(gamma, updated) == pytest.approx(5e-4, rel=0.02)

@@ -12,12 +12,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from lnsim.errors import ComparisonError
 
-__all__ = ["expected_change", "spacing", "ulp_distance", "update_size"]
+__all__ = ["expected_change", "spacing", "ulp_distance"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,28 +59,6 @@ def spacing(values: npt.NDArray[Any], dtype: np.dtype[Any] | None = None) -> Flo
     size = np.maximum(np.abs(values.astype(np.float64)), float(info.smallest_normal))
     # frexp is exact, where a logarithm could land on the wrong side of a power of two.
     return np.asarray(np.ldexp(float(info.eps), np.frexp(size)[1] - 1))
-
-
-def update_size(stored_a: npt.NDArray[Any], stored_b: npt.NDArray[Any]) -> float:
-    """Size of the normal update that explains the layer in which the grid is finest, where rounding hides least of it.
-
-    Args:
-        stored_a: one checkpoint's vectors as stored, ``(n_layers, hidden_size)``.
-        stored_b: the other's, the same shape and dtype.
-
-    Returns:
-        sd of a zero-mean normal update. Where a part of that layer's values changed, it is the one that changes this
-        part; where all did, as in a fine format, the one with their mean absolute difference, ``E|x| = sd sqrt(2/pi)``.
-    """
-    finest = int(np.argmin(spacing(stored_a).mean(axis=1)))
-    before, after = stored_a[[finest]], stored_b[[finest]]
-    seen = float((ulp_distance(before, after) > 0).mean())
-    mean_change = float(np.abs(after.astype(np.float64) - before.astype(np.float64)).mean())
-    if not 0 < seen < 1:
-        return mean_change * float(np.sqrt(np.pi / 2))
-    steps = spacing(before)
-    low, high = 1e-3 * float(steps.min()), 1e3 * float(steps.max())
-    return float(brentq(lambda sd: float(expected_change(before, sd)[0]) - seen, low, high, xtol=1e-12))
 
 
 def expected_change(stored: npt.NDArray[Any], sd: float) -> Floats:

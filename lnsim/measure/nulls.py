@@ -1,9 +1,8 @@
 """This module makes null distributions: what a measure gives when the thing it looks for is not there.
 
-A null says what it breaks. ``permute_coordinates`` shuffles the channels of one vector: its mean, its spread and the
-set of its values stay, and so does everything about the other vectors; only which value belongs to which channel is
-lost. A cosine that stays high under it was never a sign of a common pattern. ``permutation`` does so for all matched
-layers of two models at once.
+A null says what it breaks. Shuffling the channels of a vector leaves its mean, its spread and the set of its values;
+only which value belongs to which channel is lost. A cosine that stays high under it was never a sign of a common
+pattern. ``permutation`` does so for all matched layers of two models at once.
 """
 
 from __future__ import annotations
@@ -18,15 +17,12 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.tables import card, table
 
-__all__ = ["LEVEL", "NullResult", "centred_unit", "holm", "permute_coordinates", "pvalue", "shuffled_layers"]
+__all__ = ["LEVEL", "NullResult", "centred_unit", "holm", "pvalue", "shuffled_layers"]
 
 LEVEL = 0.05
 """An adjusted p-value below this is counted; the counts stand beside the p-values themselves."""
 
 Floats = npt.NDArray[np.float64]
-
-_BATCH = 1_000
-"""Permutations made at a time: 1,000 of 8,192 channels take 64 MB."""
 
 _ALTERNATIVES = ("two-sided", "greater")
 
@@ -95,43 +91,6 @@ def pvalue(statistic: float, null_distribution: npt.ArrayLike, alternative: str 
     slack = 1e-12 * max(1.0, abs(statistic))
     hits = np.abs(null) >= abs(statistic) - slack if alternative == "two-sided" else null >= statistic - slack
     return NullResult(float(statistic), float((1 + hits.sum()) / (1 + null.size)), null, alternative)
-
-
-def permute_coordinates(vector: npt.ArrayLike, others: npt.ArrayLike, n_permutations: int, seed: int) -> Floats:
-    """Pearson correlations of a vector, its channels shuffled, with other vectors.
-
-    Breaks: which value of `vector` belongs to which channel. Keeps: its mean, spread and values; all of `others`, and
-    how they resemble each other, since one permutation is shared by all of them.
-
-    Args:
-        vector: shape ``(hidden_size,)``.
-        others: shape ``(n_layers, hidden_size)``.
-        n_permutations: how many, at least 1.
-        seed: of the generator; the same seed gives the same permutations.
-
-    Returns:
-        Correlations, shape ``(n_permutations, n_layers)``, float64.
-
-    Raises:
-        ComparisonError: when shapes do not fit, there is nothing to permute, or a vector is constant, so that its
-            correlation is undefined.
-    """
-    one, many = np.asarray(vector, dtype=np.float64), np.asarray(others, dtype=np.float64)
-    if one.ndim != 1 or many.ndim != 2 or many.shape[1] != one.size or not many.size:
-        raise ComparisonError(
-            f"Shuffling channels: expected a vector (hidden_size,) and others (n_layers, hidden_size); got {one.shape} "
-            f"and {many.shape}."
-        )
-    if n_permutations < 1:
-        raise ComparisonError(f"Shuffling channels {n_permutations} times: expected at least 1 permutation.")
-    unit, units = centred_unit(one[np.newaxis])[0], centred_unit(many)
-    generator = np.random.default_rng(seed)
-    batches = []
-    for start in range(0, n_permutations, _BATCH):
-        size = min(_BATCH, n_permutations - start)
-        shuffled = generator.permuted(np.broadcast_to(unit, (size, unit.size)), axis=1)
-        batches.append(shuffled @ units.T)
-    return np.concatenate(batches)
 
 
 def shuffled_layers(models: Mapping[str, NormVectors], roles: Sequence[str], seed: int) -> dict[str, NormVectors]:
