@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,7 @@ _STREAM_ROLES = frozenset(ROLES) - {"q_norm", "k_norm", "other"}
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The tensors to read, by role key, and what was passed over.
-
-    Args:
-        tensors: by role key, in the order of the layers.
-        missing_layers: by role key, layers that the config promises and the checkpoint lacks.
-    """
+    """The tensors to read, by role key in the order of the layers, and the layers that the config alone promises."""
 
     tensors: Mapping[str, tuple[NormTensor, ...]]
     missing_layers: Mapping[str, tuple[int, ...]]
@@ -61,7 +56,10 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
     absent = [key for key in missing if key not in groups and _is_default(roles, key)]
     shown = set(chosen) | (set(absent) if wanted is None else set())
     return Selection(
-        {key: tuple(sorted(groups[key], key=_by_layer)) for key in sorted(chosen, key=_by_role)},
+        {
+            key: tuple(sorted(groups[key], key=lambda one: (_layer(one), one.name)))
+            for key in sorted(chosen, key=_by_role)
+        },
         {key: layers for key, layers in missing.items() if key in shown},
     )
 
@@ -69,15 +67,9 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
 def build_roles(
     selection: Selection, tensors: Mapping[str, StoredTensor], *, where: str
 ) -> tuple[dict[str, RoleVectors], tuple[str, ...]]:
-    """Vectors of every selected role, and sentences on what is odd about them.
+    """Vectors of every selected role, and sentences on what is odd about them; ``tensors`` are by name.
 
-    Args:
-        selection: what was read.
-        tensors: by name.
-        where: the checkpoint, for messages.
-
-    Raises:
-        RoleError: when two tensors claim the same layer of a role, or layers differ in width.
+    Raises RoleError when two tensors claim the same layer of a role, or layers differ in width.
     """
     arrays = {
         name: decode(one.data, one.dtype, one.shape, where=f"tensor '{name:.160}' of {where}").reshape(-1)
@@ -90,7 +82,7 @@ def build_roles(
         kept, dropped = _same_width(key, group, arrays, where)
         notes.extend(dropped)
         found[key] = _stack(key, kept, arrays, where)
-        notes.extend((*_mixed(found[key]), *_oddities(found[key])))
+        notes.extend(_oddities(found[key]))
     return found, tuple(notes)
 
 
@@ -141,10 +133,6 @@ def _named(name: str, groups: Iterable[str], main_tower: str) -> list[str]:
 def _by_role(key: str) -> tuple[bool, str, int]:
     tower, _, role = key.rpartition("/")
     return key.startswith("other/"), tower, ROLES.index(role) if role in ROLES else len(ROLES)
-
-
-def _by_layer(tensor: NormTensor) -> tuple[int, str]:
-    return _layer(tensor), tensor.name
 
 
 def _layer(tensor: NormTensor) -> int:
@@ -225,26 +213,18 @@ def _joined(rows: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return array
 
 
-def _mixed(vectors: RoleVectors) -> list[str]:
-    if not vectors.dtypes:
-        return []
-    counts = ", ".join(f"{count} in {dtype}" for dtype, count in Counter(vectors.dtypes).most_common())
-    return [f"Role '{vectors.role}': its layers are stored in several dtypes ({counts}); they are widened."]
-
-
-def _oddities(vectors: RoleVectors) -> list[str]:
-    """What would spoil a measure without a word: values that are not finite, vectors that are all zero."""
-    notes = []
+def _oddities(vectors: RoleVectors) -> Iterator[str]:
+    """What would spoil a measure without a word: several dtypes, values that are not finite, vectors all zero."""
+    if vectors.dtypes:
+        counts = ", ".join(f"{count} in {dtype}" for dtype, count in Counter(vectors.dtypes).most_common())
+        yield f"Role '{vectors.role}': its layers are stored in several dtypes ({counts}); they are widened."
     finite = np.isfinite(vectors.scale)
     if not finite.all():
         layers = vectors.layers[~finite.all(axis=1)].tolist()
-        notes.append(
-            f"Role '{vectors.role}': {int((~finite).sum())} values are not finite, in layers {_listed(layers)}."
-        )
+        yield f"Role '{vectors.role}': {int((~finite).sum())} values are not finite, in layers {_listed(layers)}."
     zero = ~vectors.scale.any(axis=1)
     if zero.any():
-        notes.append(f"Role '{vectors.role}': every value is zero in layers {_listed(vectors.layers[zero].tolist())}.")
-    return notes
+        yield f"Role '{vectors.role}': every value is zero in layers {_listed(vectors.layers[zero].tolist())}."
 
 
 def _listed(layers: Sequence[int]) -> str:

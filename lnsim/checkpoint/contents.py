@@ -7,7 +7,7 @@ an index, it decides: a tensor counts in the shard that the index names for it a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import Any
 
 from lnsim.checkpoint.families.names import norm_names
@@ -32,15 +32,11 @@ def settle(
 ) -> Checkpoint:
     """Decide what of a checkpoint counts: its headers are narrowed to that, its faults, copies and notes are filled.
 
-    Args:
-        opened: with the headers as each shard's file has them.
-        weight_map: tensor name to shard, by the index; empty where there is none.
-        unread: shards that the index names and that have no header to be read, with the reasons.
-        replicated: the shards are those of ranks, and each may hold a copy of a tensor.
-        adapter_config: reads what an adapter says of itself.
+    It comes with the headers as each shard's file has them. ``weight_map`` is that of the index, empty without one;
+    ``unread`` are shards that it names and whose headers cannot be read, with the reasons. ``replicated`` shards are
+    those of ranks, and each may hold a copy of a tensor.
 
-    Raises:
-        LnsimError: when nothing can be read, for the first tensor, or it is an adapter.
+    Raises LnsimError when nothing can be read, for the first tensor, or it is an adapter.
     """
     headers = opened.headers
     refused = {
@@ -85,10 +81,7 @@ def _by_index(opened: Checkpoint, weight_map: Mapping[str, str], unread: Mapping
     extra = {
         name: shard for shard, header in headers.items() for name in header.tensors if weight_map.get(name) != shard
     }
-    opened.headers = {
-        shard: header.narrowed({name for name in header.tensors if weight_map.get(name) == shard})
-        for shard, header in headers.items()
-    }
+    _narrow(opened, weight_map)
     _note_unlisted(opened, {name: shard for name, shard in extra.items() if name not in weight_map}, headers)
     twice = [name for name in extra if name in weight_map and name not in faults]
     if twice:
@@ -96,6 +89,14 @@ def _by_index(opened: Checkpoint, weight_map: Mapping[str, str], unread: Mapping
             f"In more than one file: {_tensors(twice)}; the index decides, so the first, {twice[0]!r:.120}, is that of "
             f"{weight_map[twice[0]]} and not that of {extra[twice[0]]}.",
         )
+
+
+def _narrow(opened: Checkpoint, shard_of: Mapping[str, str]) -> None:
+    """Keep each tensor in its shard alone."""
+    opened.headers = {
+        shard: header.narrowed({name for name in header.tensors if shard_of.get(name) == shard})
+        for shard, header in opened.headers.items()
+    }
 
 
 def _misplaced(
@@ -146,10 +147,7 @@ def _by_headers(opened: Checkpoint, replicated: bool) -> None:
                     f"which one counts is unclear."
                 )
     _refuse(opened, clashes, "in more than one file, and no index says which counts")
-    opened.headers = {
-        shard: header.narrowed({name for name in header.tensors if first[name] == shard and name not in clashes})
-        for shard, header in headers.items()
-    }
+    _narrow(opened, {name: shard for name, shard in first.items() if name not in clashes})
     opened.copies = {shard: headers[shard].narrowed(names - clashes.keys()) for shard, names in copied.items()}
     if replicated:
         opened.notes += (
@@ -165,13 +163,9 @@ def _tensors(names: Sized) -> str:
 def _is_adapter(headers: Mapping[str, Header]) -> bool:
     """Whether files or tensors have the names of an adapter's, and no tensor that of a norm."""
     shapes = {name: info.shape for header in headers.values() for name, info in header.tensors.items()}
-    named = any(shard.startswith("adapter_model") for shard in headers) or _named_as_one(shapes)
-    return named and not norm_names(shapes, ())
-
-
-def _named_as_one(names: Collection[str]) -> bool:
-    every = "\n".join(names).lower()  # looked through as one text first: some checkpoints have 100,000 names
-    return any(word in every for word in _WORDS) and any(map(_PART.search, names))
+    every = "\n".join(shapes).lower()  # looked through as one text first: some checkpoints have 100,000 names
+    named = any(word in every for word in _WORDS) and any(map(_PART.search, shapes))
+    return (named or any(shard.startswith("adapter_model") for shard in headers)) and not norm_names(shapes, ())
 
 
 def _adapter_error(read_config: Callable[[], Mapping[str, Any] | None], where: str) -> FormatError:

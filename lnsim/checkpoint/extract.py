@@ -26,7 +26,7 @@ from lnsim.checkpoint.opening import (
     origin_of,
 )
 from lnsim.checkpoint.reading import Question, Reading, read_norms
-from lnsim.checkpoint.source import Progress, TotalProgress, no_progress
+from lnsim.checkpoint.source import Progress, no_progress, shared_progress
 from lnsim.checkpoint.store import (
     ANSWERS_KEY,
     ROLES_KEY,
@@ -54,14 +54,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A question whose source is known, before anything of it is read.
+    """A question whose source is known, before anything of it is read; ``begun`` says when it was first asked about.
 
-    Args:
-        question: what is asked.
-        found: what its source names.
-        origin: what that is; None where nothing will be written.
-        path: where the extract goes; None where nothing will be written.
-        begun: when the first of it was asked for.
+    ``origin`` is what the source is, ``path`` where its extract goes; both are None where nothing will be written.
     """
 
     question: Question
@@ -75,11 +70,7 @@ class _Plan:
 class Extracted:
     """What was read for a question, and is not written yet.
 
-    Args:
-        question: what was asked.
-        vectors: the answer; ``path`` is set where the file is there already.
-        prepared: what is written; None where the file is there already.
-        path: where it goes; None where nobody said so.
+    ``prepared`` goes to ``path``, if anybody said where; it is None where the file, that of the vectors, is there.
     """
 
     question: Question
@@ -146,16 +137,10 @@ def extract_and_keep(
     extract of the same source is never replaced, and what such an extract holds stays in it.
 
     Args:
-        source: what to read.
-        roles: see ``extract``.
-        revision: see ``extract``.
         out: folder for the extract, ``data/vectors`` of the project by default. A source that is a stored extract
             already is not written again unless a folder is given.
         name: file name of the extract; by default made of the repo id and the commit, or of the path.
-        everything: see ``extract``.
-        model_type: see ``extract``.
         again: read from the Hub even what is there.
-        progress: see ``extract``.
 
     Raises:
         LnsimError: a sentence on what could not be read or written.
@@ -179,24 +164,15 @@ def extract_many(
     """Read and keep the norm vectors of every source; one that fails does not stop the others.
 
     What each source is, and where its extract goes, is known of all of them before the first is read. Files are written
-    by the calling thread alone, as the answers come in.
-
-    Args:
-        questions: what to read.
-        out: folder for the extracts, as for ``extract_and_keep``.
-        name: file name of the extract, for a single question.
-        again: read from the Hub even what is there.
-        in_flight: requests at once, of all sources together.
-        progress: told how many reads of all sources are done of how many planned so far.
-
-    Yields:
-        For each question in turn its vectors, or the error that says why there are none.
+    by the calling thread alone, as the answers come in: for each question in turn its vectors, or the error that says
+    why there are none. ``name`` is for a single question; ``in_flight`` requests are made at once, of all sources
+    together.
     """
     find = partial(_find, stays=out is None, in_flight=in_flight)
     found = list(_answers(questions, find, lambda plan: plan, no_progress))
     origins = [plan.origin for plan in found if isinstance(plan, _Plan) and plan.origin is not None]
     origins = [replace(origin, names=(name,)) for origin in origins] if name else origins
-    paths = iter(choose_paths(origins, vectors_dir() if out is None else out))
+    paths = iter(choose_paths(origins, out or vectors_dir()))
     plans: list[_Plan | LnsimError] = []
     for plan in found:
         if isinstance(plan, _Plan) and plan.origin is not None:
@@ -211,12 +187,7 @@ def extract_many(
 def read_many(questions: Sequence[Question], *, progress: Progress = no_progress) -> Iterator[Extracted | LnsimError]:
     """Read the norm vectors of every source and write nothing; what was kept before of the same commit is taken.
 
-    Args:
-        questions: what to read.
-        progress: told how many reads of all sources are done of how many planned.
-
-    Yields:
-        For each question in turn what was read, which can be kept later, or the error that says why there is nothing.
+    For each question in turn comes what was read, which can be kept later, or the error that says why nothing was.
     """
     return _answers(questions, _look_and_read, lambda found: found, progress)
 
@@ -288,7 +259,9 @@ def _read(plan: _Plan, *, again: bool = False, progress: Progress) -> Extracted:
         opened = open_found(found, progress=progress)
         reading = read_norms(opened, question, keep=kept.tensors if kept else (), progress=progress)
         traffic, path = opened.traffic, reading.extract_path if plan.path is None else None
-        prepared = None if path else _prepared(reading, plan, kept)
+        answers = () if found.repo_name is None else (*_texts(kept, ANSWERS_KEY), question.record())
+        identity = None if plan.origin is None else plan.origin.identity
+        prepared = None if path else reading.prepared(identity, answers, _texts(kept, ROLES_KEY))
     vectors = replace(
         reading.vectors(),
         path=path,
@@ -304,12 +277,11 @@ def _kept(plan: _Plan) -> Header | None:
 
     It may be damaged behind its header.
     """
-    header = None if plan.origin is None or plan.path is None else kept_header(plan.path)
-    provenance = None if header is None else read_provenance(header)
-    if plan.origin is None or provenance is None:
+    header = None if plan.path is None else kept_header(plan.path)
+    known = None if header is None else read_provenance(header)
+    if known is None or plan.origin is None:
         return None
-    same = (provenance.identity, provenance.commit) == (plan.origin.identity, plan.origin.commit)
-    return header if same else None
+    return header if (known.identity, known.commit) == (plan.origin.identity, plan.origin.commit) else None
 
 
 def _texts(kept: Header | None, key: str) -> tuple[str, ...]:
@@ -330,12 +302,6 @@ def _kept_reading(plan: _Plan, kept: Header | None) -> Reading | None:
         return read_norms(open_local(plan.path), replace(plan.question, model_type=None), as_asked=True)
     except LnsimError:
         return None  # it is read anew, and replaced
-
-
-def _prepared(reading: Reading, plan: _Plan, kept: Header | None) -> tuple[tuple[StoredTensor, ...], Provenance]:
-    answers = () if plan.found.repo_name is None else (*_texts(kept, ANSWERS_KEY), plan.question.record())
-    identity = None if plan.origin is None else plan.origin.identity
-    return reading.prepared(identity, answers, _texts(kept, ROLES_KEY))
 
 
 def _by_one_tower(a: Extracted, b: Extracted) -> tuple[Question, Question]:
@@ -364,12 +330,12 @@ def _answers(
         return
     if not items:
         return
-    total = TotalProgress(progress)
+    progress_of = shared_progress(progress)
     done: dict[int, T | LnsimError] = {}
     pool = ThreadPoolExecutor(min(len(items), _AT_ONCE), thread_name_prefix="lnsim-model")
     try:
         numbers: dict[Future[B], int] = {
-            pool.submit(work, item, progress=total.part(number)): number for number, item in enumerate(items)
+            pool.submit(work, item, progress=progress_of(number)): number for number, item in enumerate(items)
         }
         following = 0
         for future in as_completed(list(numbers)):

@@ -11,7 +11,7 @@ from typing import Any
 from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.reading import map_checkpoint
-from lnsim.checkpoint.roles import RoleMap
+from lnsim.checkpoint.roles import NormTensor, RoleMap
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.errors import RoleError
 from lnsim.tables import card, gap_notes, table
@@ -24,13 +24,8 @@ __all__ = ["Inspection", "RoleSummary", "inspect"]
 class RoleSummary:
     """What the headers say of one role.
 
-    Args:
-        n_layers: norms with this role.
-        hidden_size: channels, the largest where layers differ.
-        dtype: stored dtype, several joined by ``+``.
-        norm_type: ``rmsnorm`` or ``layernorm``.
-        bias: whether the norms have one.
-        example: tensor name of the first.
+    ``hidden_size`` is the largest where layers differ in channels, ``dtype`` the stored one, several joined by ``+``,
+    ``norm_type`` is ``rmsnorm`` or ``layernorm``, ``example`` the first tensor's name.
     """
 
     n_layers: int
@@ -45,27 +40,9 @@ class RoleSummary:
 class Inspection:
     """A checkpoint as its headers show it; sizes in bytes.
 
-    Args:
-        source: what was asked for.
-        where: ``repo@commit``, with the part where it is one, or the path.
-        repo_id: the Hub's name, or None.
-        revision: revision asked for, or None.
-        commit: commit read, or None.
-        part: folder or file of the repo; empty for all of it.
-        family: table that gave the roles, or None where no table fits; ``problem`` says why.
-        model_type: the config's, or an empty text.
-        norm_type: of the main tower's block norms.
-        main_tower: the tower that roles without a prefix belong to.
-        n_layers: blocks by tower.
-        roles: by role key; ``other`` counts the norms without a role.
-        missing_layers: by role key, layers that the config promises and the headers lack.
-        dtypes: tensors by stored dtype.
-        shards: file size by shard.
-        n_tensors: tensors of all shards.
-        notes: sentences for the reader.
-        problem: why no role could be given, or None.
-        requests: requests made.
-        bytes_received: bytes of bodies received.
+    ``source`` to ``part`` are those of the opened checkpoint, ``family`` to ``missing_layers`` those of its role map
+    (``roles`` by role key; ``other`` counts the norms without a role). Where no table fits, ``family`` is None and
+    ``problem`` says why. ``dtypes`` counts the tensors of each, ``shards`` has the size of each file.
     """
 
     source: str
@@ -147,26 +124,24 @@ def inspect(
 
 
 def _summaries(role_map: RoleMap, infos: Mapping[str, TensorInfo]) -> dict[str, RoleSummary]:
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[NormTensor]] = {}
     biased: set[str] = set()
-    types: dict[str, str] = {}
     for tensor in role_map.tensors:
         if tensor.name not in infos:
             continue  # it cannot be read, and a note says so
         key = role_map.key(tensor)
         if tensor.kind == "weight":
-            groups.setdefault(key, []).append(tensor.name)
-            types.setdefault(key, tensor.norm_type)
+            groups.setdefault(key, []).append(tensor)
         else:
             biased.add(key)
     return {
         key: RoleSummary(
-            n_layers=len(names),
-            hidden_size=max((infos[name].shape[-1] if infos[name].shape else 1) for name in names),
-            dtype="+".join(sorted({infos[name].dtype for name in names})),
-            norm_type=types[key],
+            n_layers=len(group),
+            hidden_size=max((infos[one.name].shape or (1,))[-1] for one in group),
+            dtype="+".join(sorted({infos[one.name].dtype for one in group})),
+            norm_type=group[0].norm_type,
             bias=key in biased,
-            example=names[0],
+            example=group[0].name,
         )
-        for key, names in groups.items()
+        for key, group in groups.items()
     }

@@ -104,10 +104,8 @@ def _fetch(folder: Path, where: str, traffic: Traffic) -> Fetch:
 def find_snapshot(path: Path) -> tuple[Path, RepoName] | None:
     """The snapshot's folder and what a path in the cache names, with its commit; None for any path elsewhere.
 
-    Of ``models--owner--name`` itself that is what ``refs/main`` names, else the only snapshot.
-
-    Raises:
-        SourceError: when there is more than one, or none.
+    Of ``models--owner--name`` itself that is what ``refs/main`` names, else the only snapshot; raises SourceError when
+    there is more than one, or none.
     """
     whole = Path(os.path.abspath(path))  # as it was written: files of a snapshot are links that lead out of it
     home = next((one for one in (whole, *whole.parents) if one.name.startswith(_OF_A_MODEL)), None)
@@ -124,8 +122,7 @@ def find_snapshot(path: Path) -> tuple[Path, RepoName] | None:
 def open_snapshot(folder: Path, name: RepoName, commit: str) -> Checkpoint:
     """Open a snapshot, or the part of it that is named.
 
-    Raises:
-        LnsimError: as ``open_local``; SourceError when files that are needed are no longer in the cache.
+    Raises LnsimError as ``open_local``, and SourceError when files that are needed are no longer in the cache.
     """
     path = folder / name.part
     _check_links(path, name.repo_id, commit)
@@ -258,11 +255,7 @@ def _read_header(path: Path, *, where: str) -> Header:
 
 
 def _check_file(path: Path, where: str, *, what: str = "file") -> None:
-    """Refuse what is no file to be read by position, before it is opened: a pipe would wait for ever.
-
-    Raises:
-        SourceError: what is there instead.
-    """
+    """Refuse what is no file to be read by position, before it is opened: a pipe would wait for ever."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:

@@ -51,11 +51,7 @@ _NEARLY = 0.75
 class Found:
     """What a SOURCE names: something on disk, or a repo on the Hub whose commit is asked for once, when it matters.
 
-    Args:
-        source: as a person wrote it.
-        path: on disk.
-        repo_name: on the Hub; exactly one of the two is there.
-        in_flight: requests at once.
+    Exactly one of ``path`` and ``repo_name`` is there.
     """
 
     source: str
@@ -65,12 +61,9 @@ class Found:
     _repo: Repo | None = None
 
     def commit(self) -> str | None:
-        """The commit that the Hub would read; one request, or none where the revision is a commit itself.
+        """The commit that the Hub would read, None on disk; one request, or none where the revision is a commit itself.
 
-        None for what lies on disk.
-
-        Raises:
-            LnsimError: what the Hub answered, as a sentence.
+        Raises LnsimError with what the Hub answered.
         """
         if self.repo_name is None:
             return None
@@ -110,12 +103,8 @@ class Found:
 class Origin:
     """Where the norms of one source come from, and the names that its extract may have.
 
-    Args:
-        source: as a person wrote it.
-        identity: what the source is.
-        names: file names, the shortest first; each tells more of the source than the one before.
-        commit: of the repo, where it is one.
-        folder: that holds the checkpoint, where that is a folder on disk.
+    The file names come shortest first; each tells more of the source than the one before. ``folder`` is that of the
+    checkpoint, where it is one on disk.
     """
 
     source: str
@@ -147,11 +136,7 @@ def find_source(source: str, revision: str | None = None, *, in_flight: int = IN
 
 
 def open_found(found: Found, *, progress: Progress = no_progress) -> Checkpoint:
-    """Open what a SOURCE named, headers only; only a repo uses the network.
-
-    Raises:
-        LnsimError: what the path or the Hub answered, as a sentence.
-    """
+    """Open what a SOURCE named, headers only; raises LnsimError with what the path or the Hub answered."""
     if found.repo_name is None:
         return _open_path(found.path or Path(found.source), found.source)
     # Imported here and below, so that no local reader pays for the network code.
@@ -172,21 +157,13 @@ def open_checkpoint(source: str, revision: str | None = None, *, progress: Progr
 
 
 def open_stored(source: str) -> Checkpoint:
-    """Open a stored model's name or a path, and never the network.
-
-    Raises:
-        SourceError: when neither is there; near names are suggested.
-    """
+    """Open a stored model's name or a path, never the network; raises SourceError, with near names, for neither."""
     path = path_on_disk(source) if source.strip() else None
     return _open_path(find_stored(source.rstrip("/")) if path is None else path, source)
 
 
 def origin_of(found: Found) -> Origin:
-    """What a SOURCE is and how its extract may be called; for a repo this asks for its commit.
-
-    Raises:
-        LnsimError: when the Hub does not tell the commit.
-    """
+    """What a SOURCE is and how its extract may be called; raises LnsimError when the Hub does not tell the commit."""
     if found.repo_name is not None:
         commit, part = found.commit(), found.repo_name.part
         return _of_repo(found.source, Identity("repo", found.repo_name.repo_id, part), commit)

@@ -33,16 +33,7 @@ _TOWER_KEY = "main_tower"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a source; see ``extract`` for the meaning of each.
-
-    Args:
-        source: what to read.
-        revision: branch, tag or commit, for a repo id.
-        roles: those wanted; None for the default.
-        everything: every other norm as well.
-        model_type: read the checkpoint as this family.
-        tower: take this one for the main tower.
-    """
+    """What is asked of a source; see ``extract`` for the meaning of each. ``tower`` is taken for the main one."""
 
     source: str
     revision: str | None = None
@@ -88,11 +79,7 @@ class Question:
 class Reading:
     """Bytes of a checkpoint's norms and all that is known about them.
 
-    Args:
-        opened: the checkpoint.
-        role_map: what each norm is.
-        selection: the norms that were read.
-        tensors: every tensor read, also those read only to be kept, each with the place it first came from.
+    ``tensors`` are all that were read, also those only to be kept, each with the place it first came from.
     """
 
     opened: Checkpoint
@@ -101,11 +88,7 @@ class Reading:
     tensors: Mapping[str, StoredTensor] = field(repr=False)
 
     def vectors(self) -> NormVectors:
-        """The norm vectors by role.
-
-        Raises:
-            RoleError: when the tensors of a role do not fit together.
-        """
+        """The norm vectors by role; raises RoleError when the tensors of a role do not fit together."""
         opened = self.opened
         roles, oddities = build_roles(self.selection, self.tensors, where=opened.where)
         return NormVectors(
@@ -139,10 +122,8 @@ class Reading:
     ) -> tuple[tuple[StoredTensor, ...], Provenance]:
         """What ``write_extract`` needs to write these bytes; it holds on to nothing else of the checkpoint.
 
-        Args:
-            identity: what the source is, where its provenance does not tell.
-            answers: the questions that the extract answers.
-            roles: role keys that it holds beside those that were asked for.
+        ``identity`` is given where the provenance does not tell it, ``answers`` are the questions that the extract
+        answers, ``roles`` the keys of those that it holds beside what was asked for.
         """
         opened = self.opened
         extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
@@ -230,11 +211,7 @@ def read_norms(
 
 
 def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) -> tuple[str, ...]:
-    """The tensors asked for, then those that an extract of them must not lose.
-
-    Raises:
-        StoreError: when the checkpoint has them no more.
-    """
+    """The tensors asked for, then those that an extract must not lose; StoreError when the checkpoint lost them."""
     there = opened.tensors.keys() | opened.faults.keys()
     lost = [name for name in keep if name not in there]
     if lost:

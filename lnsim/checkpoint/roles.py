@@ -132,13 +132,8 @@ def map_roles(
 ) -> RoleMap:
     """Map every norm of a checkpoint to its tower, layer and role.
 
-    Parameters:
-        shapes: all tensor names of the checkpoint (all shards) with their shapes.
-        config: the parsed ``config.json``, or None for a bare file.
-        where: ``repo@commit`` or a path, for messages.
-        model_type: read the checkpoint as this family, whatever the config says.
-        main_tower: take this one for the main tower, if any of its norms is there.
-        metadata: the free texts of the checkpoint's files.
+    ``shapes`` are those of all tensors, by name; ``config`` is None for a bare file. The checkpoint is read as the
+    family of ``model_type``, whatever the config says, and ``main_tower`` is the main one if any of its norms is there.
 
     Raises:
         RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
@@ -163,11 +158,18 @@ def map_roles(
     if adapter and main is None:
         matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=True)
         main = _main_tower(choice, matches, main_tower, lowest=-1)
+    if main is None and adapter:
+        raise _adapter_error(adapter, norms, base, where)
     if main is None:
-        raise _adapter_error(adapter, norms, base, where) if adapter else _no_block_norms(choice, matches, where)
+        found = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
+        raise unknown_family([match.norm for match in matches], where, found)
     told = model_type is not None
-    found = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata, told=told), told)
-    return _without_gaps(found, adapter, base) if adapter else found
+    roles = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata, told=told), told)
+    if not adapter:
+        return roles
+    # What an adapter lacks is no gap: its base model has it.
+    note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
+    return replace(roles, missing_layers={}, notes=(*roles.notes, note))
 
 
 def _check_config(config: object, where: str) -> None:
@@ -176,12 +178,6 @@ def _check_config(config: object, where: str) -> None:
             f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. "
             f"Check the repo's config.json."
         )
-
-
-def _without_gaps(found: RoleMap, adapter: str, base: object) -> RoleMap:
-    """What an adapter lacks is no gap: its base model has it."""
-    note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
-    return replace(found, missing_layers={}, notes=(*found.notes, note))
 
 
 def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
@@ -200,6 +196,10 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
     notes = [*notes_for(choice, matches)]
     if shown := _shown(towers):
         notes.append("The config does not tell the kinds of the layers: taken from the other tensors that they hold.")
+    notes.append(offset_sentence(offset))
+    usual = choice.family.stacks[0].tower
+    if main != usual:
+        notes.append(f"Roles without a tower's name are those of the {main} tower, not of the {usual} tower.")
     return RoleMap(
         family=choice.family.name,
         model_type=choice.model_type,
@@ -208,7 +208,7 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
         tensors=tuple(_tensor(match, main, biased, offset) for match in matches),
         n_layers=block_counts(towers, matches),
         missing_layers=gaps,
-        notes=tuple(filter(None, (*notes, offset_sentence(offset), _tower_sentence(choice, main)))),
+        notes=tuple(filter(None, notes)),
         shown=shown,
         offset=offset,
         told=told,
@@ -249,11 +249,7 @@ def _shown(towers: Iterable[Tower]) -> dict[str, Any]:
 
 
 def _check_kinds(matches: Iterable[Match], where: str) -> None:
-    """Refuse to guess what a norm feeds whose role depends on the kind of its layer.
-
-    Raises:
-        RoleError: neither the config nor the layer's other tensors tell the kind.
-    """
+    """Refuse to guess what a norm feeds whose role depends on the kind of its layer, where nothing tells that kind."""
     unknown = [match for match in matches if match.why == UNKNOWN_KIND and match.pattern is None]
     if unknown:
         layers = ", ".join(str(layer) for layer in sorted({match.layer for match in unknown})[:12])
@@ -265,11 +261,7 @@ def _check_kinds(matches: Iterable[Match], where: str) -> None:
 
 
 def _check_wrappers(norms: Iterable[NormName], where: str) -> None:
-    """Refuse two norms that would be one without what wraps them, as a trained one beside its original.
-
-    Raises:
-        RoleError: there are two such; the message names both.
-    """
+    """Refuse two norms that would be one without what wraps them, as a trained one beside its original."""
     paths: dict[tuple[object, ...], NormName] = {}
     for norm in norms:
         first = paths.setdefault((norm.template, norm.numbers, norm.kind), norm)
@@ -282,11 +274,7 @@ def _check_wrappers(norms: Iterable[NormName], where: str) -> None:
 
 
 def _check_sizes(matches: Iterable[Match], where: str) -> None:
-    """Refuse what no norm is before a byte of it is read: a vector of a billion channels would be gigabytes.
-
-    Raises:
-        RoleError: one norm, or all together, are too large.
-    """
+    """Refuse what no norm is before a byte of it is read: a vector of a billion channels would be gigabytes."""
     total = 0
     for match in matches:
         size = math.prod(match.norm.shape)
@@ -312,31 +300,13 @@ def _main_tower(choice: Choice, matches: Sequence[Match], wanted: str | None, lo
     return next((tower for tower in towers if tower in present), None)
 
 
-def _no_block_norms(choice: Choice, matches: Iterable[Match], where: str) -> RoleError:
-    found = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
-    return unknown_family([match.norm for match in matches], where, found)
-
-
 def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
-    """Refuse a file whose unmatched names show that it has other blocks than its family.
-
-    Raises:
-        RoleError: such a name is there.
-    """
+    """Refuse a file whose unmatched names show that it has other blocks than its family."""
     strange = [m.norm for m in matches if m.pattern is None and m.norm.numbers and m.norm.template.endswith(TELLTALES)]
     if strange and not any(word in strange[0].template for words in TOWER_WORDS.values() for word in words):
         raise unknown_family(
             strange, where, f"the file has norms that the blocks of {choice.family.name!r} do not have"
         )
-
-
-def _tower_sentence(choice: Choice, main: str) -> str:
-    usual = choice.family.stacks[0].tower
-    return (
-        ""
-        if main == usual
-        else f"Roles without a tower's name are those of the {main} tower, not of the {usual} tower."
-    )
 
 
 def _tensor(match: Match, main: str, biased: frozenset[str], decided: Offset) -> NormTensor:

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,13 @@ __all__ = [
     "Checkpoint",
     "Fetch",
     "Progress",
-    "TotalProgress",
     "Traffic",
     "check_totals",
     "file_in",
     "no_progress",
     "parse_config",
     "parse_json",
+    "shared_progress",
 ]
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
@@ -48,24 +49,17 @@ def no_progress(done: int, planned: int) -> None:
     """Report to nobody."""
 
 
-class TotalProgress:
-    """One progress for the reads of many checkpoints."""
+def shared_progress(progress: Progress) -> Callable[[int], Progress]:
+    """One progress for the reads of many checkpoints: what gives that of each, by its number."""
+    counts: dict[int, tuple[int, int]] = {}
+    lock = threading.Lock()
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._counts: dict[int, tuple[int, int]] = {}
-        self._lock = threading.Lock()
+    def tell(number: int, done: int, planned: int) -> None:
+        with lock:
+            counts[number] = done, planned
+            progress(*(sum(column) for column in zip(*counts.values(), strict=True)))
 
-    def part(self, number: int) -> Progress:
-        """The progress of one of them."""
-
-        def tell(done: int, planned: int) -> None:
-            with self._lock:
-                self._counts[number] = done, planned
-                sums = [sum(column) for column in zip(*self._counts.values(), strict=True)]
-                self._progress(sums[0], sums[1])
-
-        return tell
+    return lambda number: partial(tell, number)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -98,10 +98,8 @@ class StoredTensor:
 class Identity:
     """What a source is, whatever its commit: two extracts of one source may replace each other, and no other file.
 
-    Args:
-        kind: ``repo``, ``path`` (of something on disk), or ``name`` (of what was made for the purpose).
-        name: the repo id, the digest of the path, or the name.
-        part: folder or file below the root of the repo, or empty.
+    Its kind is ``repo`` (the name is the repo id), ``path`` (the digest of a path on disk) or ``name`` (of what was
+    made for the purpose).
     """
 
     kind: str
@@ -179,11 +177,7 @@ def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Prove
 
 
 def _check_replaceable(path: Path, provenance: Provenance) -> None:
-    """Refuse to replace what is no extract of the same source, however it came there.
-
-    Raises:
-        StoreError: naming the file.
-    """
+    """Refuse to replace what is no extract of the same source, however it came there: a StoreError names the file."""
     if not os.path.lexists(path):
         return
     kept = None if path.is_symlink() else provenance_at(path)
@@ -219,7 +213,6 @@ def read_provenance(header: Header) -> Provenance | None:
     metadata = header.metadata
     if metadata.get("format") != FORMAT:
         return None
-    extra = {key: value for key, value in metadata.items() if key not in (*_OWN_KEYS, "config", "tensors")}
     return Provenance(
         source=metadata.get("source", ""),
         repo_id=metadata.get("repo_id"),
@@ -227,15 +220,14 @@ def read_provenance(header: Header) -> Provenance | None:
         revision=metadata.get("revision"),
         model_type=metadata.get("model_type", ""),
         config=_config(metadata.get("config", "{}")),
-        extra=extra,
+        extra={key: value for key, value in metadata.items() if key not in (*_OWN_KEYS, "config", "tensors")},
     )
 
 
 def read_sources(header: Header) -> dict[str, TensorSource]:
     """Where each tensor of an extract first came from, by tensor name.
 
-    Raises:
-        StoreError: when the record is missing, malformed, or names other tensors than the file holds.
+    Raises StoreError when the record is missing, malformed, or names other tensors than the file holds.
     """
     record = _decoded(header.metadata.get("tensors", "{}"), dict[str, TensorSource], "record of byte ranges")
     if odd := sorted(record.keys() ^ header.tensors.keys()):
@@ -280,14 +272,11 @@ def _is_deep(value: Any) -> bool:
     """Whether lists and objects are nested deeper than what walks them by recursion should go."""
     level = [value]
     for _ in range(_MAX_DEPTH):
-        level = [item for outer in level if isinstance(outer, (dict, list)) for item in _items(outer)]
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
+        level = [item for items in inner for item in items]
         if not level:
             return False
     return True
-
-
-def _items(outer: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return outer.values() if isinstance(outer, dict) else outer
 
 
 def _serialise(tensors: Sequence[StoredTensor], metadata: Mapping[str, str]) -> bytes:

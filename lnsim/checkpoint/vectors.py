@@ -21,14 +21,9 @@ __all__ = ["LLAMA_NAMES", "NormVectors", "Offset", "RoleVectors", "TensorSource"
 
 
 class TensorSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the bytes of one stored tensor came from.
+    """Where the bytes of one stored tensor came from: the bytes ``[start, stop)`` of a file of the checkpoint.
 
-    Args:
-        shard: file name inside the checkpoint.
-        start: first byte in that file.
-        stop: byte after the last, so that ``[start, stop)`` is the byte range.
-        sha256: hash of exactly these bytes, as hexadecimal digits.
-        dtype: the format's name of the stored dtype, for example ``BF16``.
+    ``sha256`` is the hash of exactly these bytes, as hexadecimal digits; ``dtype`` the format's name, such as ``BF16``.
     """
 
     shard: str
@@ -40,14 +35,10 @@ class TensorSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """What is added to a stored weight for the effective γ, in the roles whose family stores it minus one.
+    """What is added to a stored weight for the effective γ, 1.0 or 0.0, where the family stores it minus one.
 
-    Args:
-        value: 1.0 or 0.0.
-        decided: False where the evidence leaves it open; the value is 0.0 then.
-        reason: what it rests on; empty where no table at hand stores γ minus one.
-        by_format: whether nothing but a mark in the file's metadata tells.
-        likely: what the stored values speak for, where it is not decided.
+    Where the evidence leaves it open it is 0.0, and ``likely`` what the stored values speak for. ``reason`` is empty
+    where no table at hand stores γ minus one; ``by_format`` says that nothing but a mark in the file's metadata tells.
     """
 
     value: float = 0.0

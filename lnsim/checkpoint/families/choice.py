@@ -184,11 +184,7 @@ def _is_media_root(root: str) -> bool:
 
 
 def _by_names(evidence: Evidence) -> Choice:
-    """The family of a bare file: the complete set of names must fit, and every family that fits must agree.
-
-    Raises:
-        RoleError: no family fits, or those that do disagree.
-    """
+    """The family of a bare file: the complete set of names must fit, and every family that fits must agree."""
     norms, where = evidence.norms, evidence.where
     distinct = _distinct(norms)
     if len(distinct) > MAX_FORMS:
@@ -234,11 +230,7 @@ def _alone(tower: Tower, evidence: Evidence) -> Tower | None:
 
 
 def _by_type(evidence: Evidence, model_type: str) -> Choice:
-    """The family of a model type without its config: where the config would decide, the block norms must.
-
-    Raises:
-        RoleError: the model type has no table, or its block norms fit several layouts.
-    """
+    """The family of a model type without its config: where the config would decide, the block norms must."""
     norms, where = evidence.norms, evidence.where
     variants = [family for family in FAMILIES if model_type in family.model_types]
     if not variants:

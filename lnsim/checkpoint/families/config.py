@@ -72,11 +72,7 @@ def _text_config(config: Config) -> Config:
 
 
 def block_count(config: Config, keys: tuple[str, ...], where: str) -> int | None:
-    """The number of blocks that the config promises, or None where it does not tell.
-
-    Raises:
-        RoleError: the number is not a whole number from 0 to 10,000.
-    """
+    """The number of blocks that the config promises, None where it tells none; RoleError outside of 0 to 10,000."""
     for key in keys:
         value = config.get(key)
         if value is None:
@@ -88,16 +84,6 @@ def block_count(config: Config, keys: tuple[str, ...], where: str) -> int | None
             )
         return value
     return None
-
-
-def has(config: Config, key: str) -> bool:
-    """Whether the config sets ``key`` to anything."""
-    return config.get(key) is not None
-
-
-def is_false(config: Config, key: str) -> bool:
-    """Whether the config says no; a key that is not there says nothing."""
-    return config.get(key) is False
 
 
 def layer_types(config: Config) -> tuple[str, ...]:
@@ -117,11 +103,6 @@ def hybrid_pattern(config: Config) -> tuple[str, ...]:
     return layer_types(config)
 
 
-def bamba_kinds(config: Config) -> tuple[str, ...]:
-    """Bamba: ``attn_layer_indices`` lists the attention layers, the others are Mamba."""
-    return _split(config, "attn_layer_indices", "attention", "mixer") or layer_types(config)
-
-
 def jamba_kinds(config: Config) -> tuple[str, ...]:
     """Jamba: one attention layer every ``attn_layer_period``, from ``attn_layer_offset``; the others are Mamba."""
     period, offset = config.get("attn_layer_period"), config.get("attn_layer_offset")
@@ -138,16 +119,6 @@ def recurrent_kinds(config: Config) -> tuple[str, ...]:
     return tuple(COMMON.get(types[layer % len(types)], types[layer % len(types)]) for layer in range(_count(config)))
 
 
-def qwen_kinds(config: Config) -> tuple[str, ...]:
-    """Qwen3-Next and 3.5: attention in every fourth layer, as their config class has it where the config is silent."""
-    return layer_types(config) or _last_of_each(config, config.get("full_attention_interval", 4))
-
-
-def bailing_kinds(config: Config) -> tuple[str, ...]:
-    """Bailing's hybrid: attention in the last layer of each ``layer_group_size``, six where the config is silent."""
-    return layer_types(config) or _last_of_each(config, config.get("layer_group_size", 6))
-
-
 def kimi_kinds(config: Config) -> tuple[str, ...]:
     """Kimi Linear: ``full_attn_layers`` counts the attention layers from one."""
     linear = config.get("linear_attn_config")
@@ -158,22 +129,12 @@ def kimi_kinds(config: Config) -> tuple[str, ...]:
     return _split({**config, "full_attn_layers": chosen}, "full_attn_layers", "attention", "mixer")
 
 
-def mllama_kinds(config: Config) -> tuple[str, ...]:
-    """Llama 3.2 Vision: ``cross_attention_layers`` look at the image, the others at the text."""
-    return _split(config, "cross_attention_layers", "cross", "attention")
-
-
 def kv_sharing(config: Config) -> tuple[str, ...]:
     """Gemma 3n and 4: the last ``num_kv_shared_layers`` take the keys of an earlier layer."""
     shared, count = config.get("num_kv_shared_layers"), _count(config)
     if not isinstance(shared, int) or not 0 <= shared <= count:
         return ()
     return ("own",) * (count - shared) + ("shared",) * shared
-
-
-def zamba_kinds(config: Config) -> tuple[str, ...]:
-    """Zamba: a hybrid layer is a block of attention in front of a Mamba layer."""
-    return layer_types(config) or _split(config, "hybrid_layer_ids", "hybrid", "mixer")
 
 
 def parts_of_layers(paths: Iterable[str]) -> Parts:
@@ -227,34 +188,45 @@ def _falcon_norms(config: Config) -> str:
     number = config.get("num_ln_in_parallel_attn")
     if new and (number is None or number == 2):
         return "two"
-    return "serial" if not new and is_false(config, "parallel_attn") else "one"
+    return "serial" if not new and config.get("parallel_attn") is False else "one"
 
 
 KINDS: Mapping[str, Callable[[Config], Sequence[str]]] = {
-    function.__name__: function
-    for function in (
-        bailing_kinds, bamba_kinds, hybrid_pattern, jamba_kinds, kimi_kinds, kv_sharing, layer_types, mllama_kinds,
-        qwen_kinds, recurrent_kinds, zamba_kinds,
-    )
-}  # fmt: skip
+    # Bailing's hybrid: attention in the last layer of each ``layer_group_size``, six where the config is silent.
+    "bailing_kinds": lambda c: layer_types(c) or _last_of_each(c, c.get("layer_group_size", 6)),
+    # Bamba: ``attn_layer_indices`` lists the attention layers, the others are Mamba.
+    "bamba_kinds": lambda c: _split(c, "attn_layer_indices", "attention", "mixer") or layer_types(c),
+    "hybrid_pattern": hybrid_pattern,
+    "jamba_kinds": jamba_kinds,
+    "kimi_kinds": kimi_kinds,
+    "kv_sharing": kv_sharing,
+    "layer_types": layer_types,
+    # Llama 3.2 Vision: ``cross_attention_layers`` look at the image, the others at the text.
+    "mllama_kinds": lambda c: _split(c, "cross_attention_layers", "cross", "attention"),
+    # Qwen3-Next and 3.5: attention in every fourth layer, as their config class has it where the config is silent.
+    "qwen_kinds": lambda c: layer_types(c) or _last_of_each(c, c.get("full_attention_interval", 4)),
+    "recurrent_kinds": recurrent_kinds,
+    # Zamba: a hybrid layer is a block of attention in front of a Mamba layer.
+    "zamba_kinds": lambda c: layer_types(c) or _split(c, "hybrid_layer_ids", "hybrid", "mixer"),
+}
 """By name in the table, what tells the kind of each layer from the config."""
 
 CONDITIONS: Mapping[str, Callable[[Config], bool]] = {
-    "bailing_rms": lambda c: c.get("use_qk_norm") is not True or not is_false(c, "use_rmsnorm"),
-    "chatglm_first": lambda c: has(c, "inner_hidden_size") or has(c, "position_encoding_2d"),
+    "bailing_rms": lambda c: c.get("use_qk_norm") is not True or c.get("use_rmsnorm") is not False,
+    "chatglm_first": lambda c: any(c.get(key) is not None for key in ("inner_hidden_size", "position_encoding_2d")),
     "falcon_serial": lambda c: _falcon_norms(c) == "serial",
     "falcon_two_norms": lambda c: _falcon_norms(c) == "two",
     "hunyuan_first": lambda c: c.get("mamba") is not True and c.get("norm_type") in (None, "rms", "hf_rms"),
     "minimax_prenorm": lambda c: (
-        is_false(c, "postnorm") or (c.get("model_type") != "minimax" and not has(c, "postnorm"))
+        c.get("postnorm") is False or (c.get("model_type") != "minimax" and c.get("postnorm") is None)
     ),
     "not_prenorm": lambda c: c.get("prenorm") is not True,
-    "opt_post": lambda c: is_false(c, "do_layer_norm_before"),
+    "opt_post": lambda c: c.get("do_layer_norm_before") is False,
     "parallel_attention": lambda c: c.get("parallel_attn") is True,
     "parallel_residual": lambda c: c.get("use_parallel_residual") is True,
     "plain_layer_norm": lambda c: c.get("layer_norm_type") in (None, "layer_norm"),
     "residual_after_norm": lambda c: c.get("apply_residual_connection_post_layernorm") is True,
-    "rmsnorm_not_false": lambda c: not is_false(c, "rmsnorm"),
+    "rmsnorm_not_false": lambda c: c.get("rmsnorm") is not False,
     "stable_layer_norm": lambda c: c.get("do_stable_layer_norm") is True,
 }
 """By name in the table, when a layout is that of a checkpoint."""

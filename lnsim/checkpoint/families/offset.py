@@ -54,14 +54,7 @@ def offset_sentence(offset: Offset) -> str:
 def decide_offset(
     choice: Choice, shapes: Mapping[str, tuple[int, ...]], metadata: Mapping[str, str], *, told: bool = False
 ) -> Offset:
-    """Decide it for a checkpoint.
-
-    Args:
-        choice: its family, and whether families of both kinds have exactly its names.
-        shapes: of all tensors, by name.
-        metadata: of its files.
-        told: whether a person named the family, which decides what an extract remembers as open.
-    """
+    """Decide it for a checkpoint; that a person named the family decides what an extract remembers as open."""
     recorded = metadata.get(_KEY)
     if recorded in ("0", "1") or (recorded == "open" and not told):
         return Offset(float(recorded == "1"), recorded != "open", metadata.get(_REASON_KEY, "as its extract says"))
@@ -76,7 +69,8 @@ def decide_offset(
 
 def _of_linear_attention(choice: Choice, shapes: Mapping[str, tuple[int, ...]], written: str | None) -> Offset:
     """PyTorch stores a convolution as (channels, 1, width), MLX as (channels, width, 1)."""
-    layouts = {(shape[1] == 1, shape[2] == 1) for name, shape in shapes.items() if _is_convolution(name, shape)}
+    convolutions = [shape for name, shape in shapes.items() if len(shape) == 3 and name.endswith(_CONVOLUTION)]
+    layouts = {(shape[1] == 1, shape[2] == 1) for shape in convolutions}
     if layouts == {(True, False)}:
         return Offset(1.0, True, f"as every {choice.family.name} does; its convolutions have PyTorch's layout")
     if layouts == {(False, True)}:
@@ -84,10 +78,6 @@ def _of_linear_attention(choice: Choice, shapes: Mapping[str, tuple[int, ...]], 
     if written == "mlx":
         return Offset(0.0, True, "a conversion by MLX, as the file's metadata say", by_format=True)
     return Offset(1.0, True, f"as every {choice.family.name} does")
-
-
-def _is_convolution(name: str, shape: tuple[int, ...]) -> bool:
-    return len(shape) == 3 and name.endswith(_CONVOLUTION)
 
 
 def check_values(offset: Offset, roles: Iterable[RoleVectors], *, where: str) -> Offset:

@@ -156,14 +156,9 @@ class Family:
 
 
 def patterns(lines: str, blocks: Mapping[str, str] | None = None) -> tuple[Pattern, ...]:
-    """The patterns of a table of lines ``path role [flag ...]``.
+    """The patterns of a table of lines ``path role [flag ...]``; ``blocks`` are the lines that ``@name`` stands for.
 
-    Args:
-        lines: the table.
-        blocks: by name, the lines that ``@name`` stands for.
-
-    Raises:
-        ValueError: a line is malformed; the message quotes it.
+    Raises ValueError when a line is malformed; the message quotes it.
     """
     found: list[Pattern] = []
     for line in filter(str.strip, lines.splitlines()):
@@ -191,11 +186,7 @@ def _pattern(line: str) -> Pattern:
 
 
 def _families(content: Mapping[str, Any]) -> Iterator[Family]:
-    """The families of the file's content, in its order.
-
-    Raises:
-        ValueError: an entry is malformed.
-    """
+    """The families of the file's content, in its order; raises ValueError when an entry is malformed."""
     for name, entry in content["families"].items():
         own = {key: entry.pop(key) for key in ("note", "by_name") if key in entry}
         types, native = (entry.pop(key, default).split() for key, default in (("types", name), ("native", "")))

@@ -137,12 +137,7 @@ class TensorInfo(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The entry of a tensor whose place in the byte buffer is told, and whose dtype, shape and size do not fit.
-
-    Args:
-        stop: byte after the last, relative to the byte buffer.
-        reason: what is wrong.
-    """
+    """The entry of a tensor whose end in the byte buffer is told, and whose dtype, shape and size do not fit."""
 
     stop: int
     reason: str

@@ -129,11 +129,8 @@ def _members(
 ) -> dict[str, msgspec.Raw]:
     """The members of a JSON object, their values as they stand there: ``Raw``, which costs no copy.
 
-    Args:
-        text: the object.
-        memory: counts so many bytes for each, and its name.
-        bytes_of_each: beside its name.
-        once: refuse a key that comes twice, of which a dict keeps the last.
+    So many bytes of memory are counted for each beside its name; ``once`` refuses a key that comes twice, of which a
+    dict keeps the last.
     """
     seen: set[str] = set()
 
@@ -173,14 +170,8 @@ def read_entries(
 ) -> Iterator[tuple[str, str, tuple[int, ...], int, int]]:
     """Name, dtype, shape, start and stop of each tensor of a header's JSON, as they stand there.
 
-    Args:
-        text: the JSON.
-        first: its first byte in the file, for messages.
-        memory: counts what is kept.
-        metadata: takes what ``__metadata__`` holds.
-
-    Raises:
-        HeaderError: what is wrong with it.
+    ``first`` is its first byte in the file, for messages; ``metadata`` takes what ``__metadata__`` holds. Raises
+    HeaderError with what is wrong with it.
     """
     _check_text(text, first)
     for name, raw in _members(text, memory, _BYTES_OF_A_TENSOR, once=True).items():

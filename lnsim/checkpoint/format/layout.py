@@ -50,13 +50,9 @@ _OTHER_FORMATS = {
 class Layout:
     """Which files hold the weights.
 
-    Args:
-        shards: safetensors files, in the order of their numbers; those that an index is likely to name, where there is
-            one.
-        index: the index file that lists them, or None where there is none.
-        notes: sentences on files that were passed over.
-        replicated: the shards are those of ranks, and each has its own copy of what is not split.
-        weights: every safetensors file in sight.
+    ``shards`` are in the order of their numbers, or those that the index, if there is one, is likely to name. Those of
+    ranks are ``replicated``: each has its own copy of what is not split. ``weights`` is every safetensors file in
+    sight; the notes are on those that were passed over.
     """
 
     shards: tuple[str, ...]
@@ -162,8 +158,7 @@ def _place(name: str) -> tuple[_Set, int] | None:
 def _numbered(candidates: list[str], where: str) -> tuple[list[str], bool]:
     """A full set such as ``stem-00001-of-0000N``, and whether it is one of ranks; empty where no file has a number.
 
-    Raises:
-        FormatError: when files are missing, or there is more than one set.
+    Raises FormatError when files are missing, or there is more than one set.
     """
     sets: dict[_Set, list[tuple[int, str]]] = {}
     for name in candidates:

@@ -6,7 +6,7 @@ inclusive form of HTTP (RFC 9110, section 14.1.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lnsim.checkpoint.format.header import Header
@@ -47,12 +47,7 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One range to read, and the tensors that lie in it.
-
-    Args:
-        span: the bytes to ask for.
-        parts: tensor name and its own bytes, all inside ``span``, ascending.
-    """
+    """One range to read, and the tensors that lie in it: name and own bytes, all inside ``span``, ascending."""
 
     span: ByteRange
     parts: tuple[tuple[str, ByteRange], ...]
@@ -66,8 +61,7 @@ class Read:
 def tensor_range(header: Header, name: str) -> ByteRange | None:
     """Bytes of a tensor in its file; None for a tensor of no bytes, which needs no read.
 
-    Raises:
-        TensorNotFoundError: when the header has no such tensor.
+    Raises TensorNotFoundError when the header has no such tensor.
     """
     if name not in header.tensors:
         raise TensorNotFoundError(f"Looking up tensor {name!r:.200}: the header lists {len(header.tensors)} others.")
@@ -94,34 +88,20 @@ def part_range(header: Header, name: str, start: int, stop: int) -> ByteRange:
 def plan_reads(header: Header, names: Iterable[str], *, max_gap: int = DEFAULT_MAX_GAP) -> tuple[Read, ...]:
     """The fewest reads that cover the tensors, joining two where at most ``max_gap`` bytes lie between them.
 
-    Raises:
-        TensorNotFoundError: when the header lacks a name.
+    Raises TensorNotFoundError when the header lacks a name.
     """
     parts = [(name, part) for name in names if (part := tensor_range(header, name)) is not None]
-    parts.sort(key=lambda item: item[1])
-    reads: list[Read] = []
-    group: list[tuple[str, ByteRange]] = []
-    for name, part in parts:
-        if group and part.start - group[-1][1].stop > max_gap:
-            reads.append(_join(group))
-            group = []
-        group.append((name, part))
-    if group:
-        reads.append(_join(group))
-    return tuple(reads)
-
-
-def _join(group: Sequence[tuple[str, ByteRange]]) -> Read:
+    groups: list[list[tuple[str, ByteRange]]] = []
+    for name, part in sorted(parts, key=lambda item: item[1]):
+        if not groups or part.start - groups[-1][-1][1].stop > max_gap:
+            groups.append([])
+        groups[-1].append((name, part))
     # Valid headers have no overlap, so the last part by start is the last by stop as well.
-    return Read(ByteRange(group[0][1].start, group[-1][1].stop), tuple(group))
+    return tuple(Read(ByteRange(group[0][1].start, group[-1][1].stop), tuple(group)) for group in groups)
 
 
 def slice_reads(reads: Iterable[tuple[Read, bytes]]) -> dict[str, bytes]:
-    """Bytes of each tensor, cut from what the reads brought.
-
-    Raises:
-        RangeError: when a read brought another number of bytes than asked for.
-    """
+    """Bytes of each tensor, cut from what the reads brought; RangeError for another number than was asked for."""
     found: dict[str, bytes] = {}
     for read, data in reads:
         if len(data) != len(read.span):

@@ -47,12 +47,7 @@ _WORDS = {
 
 
 class TryAgainError(Exception):
-    """A failure that may pass.
-
-    Args:
-        reason: what was wrong with the answer.
-        pause: seconds that the server asked to wait, or None.
-    """
+    """A failure that may pass; ``pause`` are the seconds that the server asked to wait, or None."""
 
     def __init__(self, reason: str, pause: float | None = None) -> None:
         super().__init__(reason)
@@ -90,14 +85,7 @@ class Span:
 def check_range(
     status: int, headers: Mapping[str, str], span: ByteRange, *, where: str, may_be_clipped: bool = False
 ) -> Span:
-    """Accept a response as the range asked for.
-
-    Args:
-        status: of the response; only 206 is a range.
-        headers: of the response.
-        span: what was asked for.
-        where: the file, for messages.
-        may_be_clipped: accept an end that the file's own end cuts off.
+    """Accept a response as the range asked for, whose end the file's own end may cut off where that is said.
 
     Raises:
         NoRangeError: when the server answered with something else than a range.
@@ -131,12 +119,7 @@ def check_status(
 ) -> None:
     """Raise what a status of 400 and above means; the Hub tells the kind in ``X-Error-Code``, and more in a message.
 
-    Args:
-        status: of the response.
-        headers: of the response.
-        where: what was asked for, for messages.
-        has_token: whether a token was sent.
-        at_the_hub: whether the Hub itself answered, not an address that it gave out.
+    ``has_token`` says whether a token was sent, ``at_the_hub`` that no address which the Hub gave out has answered.
 
     Raises:
         TryAgainError: for 408, 425, 429 and 5xx.

@@ -57,17 +57,10 @@ _FAIR_SHARE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """A repo at a commit, or the files of one of its folders.
+    """A repo at a commit, or the files of one of its folders below the repo's root.
 
-    Args:
-        repo_id: its name on the Hub.
-        revision: what was asked for, None for the head of ``main``.
-        commit: what that was when it was asked.
-        sizes: bytes of each file by its name below the folder, None where the Hub does not tell.
-        transport: how to ask for more.
-        folder: where the files lie, below the repo's root.
-        file: the only one that is wanted; empty for whatever holds the weights.
-        notes: sentences for whoever reads the numbers.
+    ``revision`` is None for the head of ``main``. ``sizes`` are by name below the folder, None where the Hub tells
+    none; ``file`` is the only one that is wanted, empty for whatever holds the weights.
     """
 
     repo_id: str
@@ -150,8 +143,7 @@ def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> Checkpoint:
     """Open a pinned repo, when it is its turn: its headers and its config.
 
-    Raises:
-        LnsimError: as ``pin`` does; FormatError when it holds no safetensors weights.
+    Raises LnsimError as ``pin`` does, and FormatError when it holds no safetensors weights.
     """
     layout = named_file(repo.file) if repo.file else find_layout(repo.sizes, where=repo.where, typed=repo.typed)
     return repo.transport.client.open(lambda: _open(repo, layout, progress))

@@ -99,14 +99,7 @@ class Settings:
 
 @dataclass(slots=True)
 class Answer:
-    """A response whose body is yet to be read.
-
-    Args:
-        url: what was asked for.
-        status: of the response.
-        headers: by lower-case name.
-        received: bytes of the body that came so far.
-    """
+    """A response whose body is yet to be read; its headers by lower-case name, and the bytes received so far."""
 
     url: httpx.URL = field(repr=False)
     status: int
@@ -131,11 +124,7 @@ class Answer:
 
 
 class Client:
-    """Requests and threads under one bound, whatever number of checkpoints is read.
-
-    Args:
-        settings: patience and concurrency.
-    """
+    """Requests and threads under one bound, whatever number of checkpoints is read."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -150,10 +139,7 @@ class Client:
     def get(self, url: httpx.URL, headers: Mapping[str, str], *, at_the_hub: bool = False) -> Iterator[Answer]:
         """One GET, when it is its turn; redirects are not followed.
 
-        Args:
-            url: where to.
-            headers: of the request.
-            at_the_hub: whether logins that the session itself brings may be sent there.
+        Only ``at_the_hub`` are logins sent that the session itself brings.
 
         Raises:
             TryAgainError: for whatever went wrong on the way and may pass.

@@ -26,7 +26,6 @@ __all__ = ["FIRST_WINDOW", "RemoteShard", "Window"]
 FIRST_WINDOW = 100_000
 """Bytes asked for first: 97 % of the headers on the Hub fit (huggingface_hub's own figure)."""
 
-
 _AROUND = 120
 """Bytes around the entries: the length field, braces, ``__metadata__`` as writers fill it, and padding."""
 
@@ -44,13 +43,8 @@ _SMALL_TENSORS = 2048
 class RemoteShard:
     """One safetensors file on the Hub.
 
-    Args:
-        url: its address at the pinned commit.
-        where: ``repo@commit/file``.
-        transport: how to ask.
-        start: the first bytes behind the header, as far as they came along with it.
-        buffer_start: the first byte behind the header.
-        file_size: bytes of the file, as the server tells; one that was cut off has fewer than its header says.
+    ``start`` are the first bytes behind the header, which begin at ``buffer_start``, as far as they came along with it;
+    ``file_size`` is what the server tells: a file that was cut off has fewer bytes than its header says.
     """
 
     url: str
@@ -65,9 +59,7 @@ class RemoteShard:
     def read_header(self, window: int = FIRST_WINDOW, longest: int = MAX_HEADER_BYTES) -> Header:
         """Fetch the header from the file's first bytes, in one request where it fits the window.
 
-        Args:
-            window: bytes asked for first.
-            longest: bytes that it may have; one that is longer is refused before it is fetched.
+        One of more bytes than ``longest`` is refused before it is fetched.
         """
         data, self.file_size = self._ask(ByteRange(0, window), may_be_clipped=True)
         stop = header_end(data, self.file_size, where=self.where)
@@ -126,11 +118,8 @@ class Window:
 
     A header is its names and, for each, some eighty bytes of dtype, shape and offsets. One shard's header shows how
     many it is in this checkpoint. Where a norm opens the byte buffer, the window takes it along: that saves a request a
-    shard.
-
-    Args:
-        per_entry: bytes of an entry beside its name.
-        norm_bytes: of one norm vector; 0 where it is not known.
+    shard. ``per_entry`` are the bytes of an entry beside its name, ``norm_bytes`` those of one norm vector, 0 where
+    that is not known.
     """
 
     per_entry: float = 84.0

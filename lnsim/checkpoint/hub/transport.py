@@ -69,12 +69,7 @@ _LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
 
 
 class Transport:
-    """Checked requests for one checkpoint.
-
-    Args:
-        client: the connections, and how patient to be.
-        traffic: where requests and bytes are counted.
-    """
+    """Checked requests for one checkpoint; ``traffic`` is where they and their bytes are counted."""
 
     def __init__(self, client: Client, traffic: Traffic) -> None:
         self.client = client
@@ -141,12 +136,8 @@ class Transport:
     ) -> tuple[bytes, int]:
         """The bytes of a range, all of them and no others, and those of the whole file, as the server tells them.
 
-        Args:
-            url: address from ``resolve``.
-            span: what to read.
-            where: the file, for messages.
-            may_be_clipped: accept an end that the file's own end cuts off; right for the first window of a file only.
-            leave_if_dead: do not try an address again where nobody answers.
+        The address is one from ``resolve``; with ``leave_if_dead`` it is not tried again where nobody answers. That the
+        file's own end cuts off the range may be accepted for the first window of a file only.
 
         Raises:
             DeadAddressError: when nobody answers there.
