@@ -122,6 +122,7 @@ def name_ends(ax: Axes, size: float = 10, longest: int = 30) -> None:
         ax.annotate(
             broken(name, longest), (right, 10**place if log else place), xytext=(6, 0), textcoords="offset points",
             va="center", color=readable(colour), fontsize=size, weight="bold", annotation_clip=False,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # over a longer line of another name
         )  # fmt: skip
 
 
