@@ -94,8 +94,7 @@ def inspect(
 ) -> Inspection:
     """Describe what a SOURCE names; an unknown family is described too, with the reason that it has no roles.
 
-    Raises:
-        LnsimError: when the checkpoint cannot be opened.
+    Raises LnsimError when the checkpoint cannot be opened.
     """
     opened = open_checkpoint(str(source), revision, progress=progress)
     infos = opened.tensors

@@ -255,7 +255,7 @@ def _read_header(path: Path, *, where: str) -> Header:
 
 
 def _check_file(path: Path, where: str, *, what: str = "file") -> None:
-    """Refuse what is no file to be read by position, before it is opened: a pipe would wait for ever."""
+    """Raise SourceError for what is no file to be read by position, before it is opened: a pipe would wait for ever."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:

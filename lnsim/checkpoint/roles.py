@@ -134,6 +134,7 @@ def map_roles(
 
     ``shapes`` are those of all tensors, by name; ``config`` is None for a bare file. The checkpoint is read as the
     family of ``model_type``, whatever the config says, and ``main_tower`` is the main one if any of its norms is there.
+    ``metadata`` are the free texts of the files.
 
     Raises:
         RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
@@ -249,7 +250,7 @@ def _shown(towers: Iterable[Tower]) -> dict[str, Any]:
 
 
 def _check_kinds(matches: Iterable[Match], where: str) -> None:
-    """Refuse to guess what a norm feeds whose role depends on the kind of its layer, where nothing tells that kind."""
+    """Raise RoleError for a norm whose role depends on the kind of its layer, where nothing tells that kind."""
     unknown = [match for match in matches if match.why == UNKNOWN_KIND and match.pattern is None]
     if unknown:
         layers = ", ".join(str(layer) for layer in sorted({match.layer for match in unknown})[:12])
@@ -261,7 +262,7 @@ def _check_kinds(matches: Iterable[Match], where: str) -> None:
 
 
 def _check_wrappers(norms: Iterable[NormName], where: str) -> None:
-    """Refuse two norms that would be one without what wraps them, as a trained one beside its original."""
+    """Raise RoleError for two norms that differ only in what wraps them, as a trained one beside its original."""
     paths: dict[tuple[object, ...], NormName] = {}
     for norm in norms:
         first = paths.setdefault((norm.template, norm.numbers, norm.kind), norm)
@@ -274,7 +275,7 @@ def _check_wrappers(norms: Iterable[NormName], where: str) -> None:
 
 
 def _check_sizes(matches: Iterable[Match], where: str) -> None:
-    """Refuse what no norm is before a byte of it is read: a vector of a billion channels would be gigabytes."""
+    """Raise RoleError for what no norm is, before it is read: a vector of a billion channels would be gigabytes."""
     total = 0
     for match in matches:
         size = math.prod(match.norm.shape)
@@ -301,7 +302,7 @@ def _main_tower(choice: Choice, matches: Sequence[Match], wanted: str | None, lo
 
 
 def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
-    """Refuse a file whose unmatched names show that it has other blocks than its family."""
+    """Raise RoleError where unmatched names show that the file has other blocks than its family."""
     strange = [m.norm for m in matches if m.pattern is None and m.norm.numbers and m.norm.template.endswith(TELLTALES)]
     if strange and not any(word in strange[0].template for words in TOWER_WORDS.values() for word in words):
         raise unknown_family(

@@ -222,8 +222,7 @@ def file_in(where: str, file: str) -> str:
 def check_totals(headers: Iterable[Header], *, where: str) -> None:
     """Refuse shards whose headers are fair each by itself and too much together; ask after each one that is read.
 
-    Raises:
-        HeaderError: when they have more bytes than one header may have, or too many tensors.
+    Raises HeaderError when they have more bytes than one header may have, or too many tensors.
     """
     headers = list(headers)
     n_bytes = sum(header.buffer_start for header in headers)

@@ -31,6 +31,7 @@ KINDS_KEY = "lnsim_layer_kinds"
 """In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
 MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 MAX_FORMS = 1_000  # forms of names, all layers of one counted once; no family has a tenth of it
+MEDIA_WORDS = ("vision", "visual", "audio", "speech", "image")
 HOW_TO_ADD = (
     "Add an entry to lnsim/checkpoint/families/families.toml (table.py beside it says how), or pass the model_type of "
     "a family with the same blocks."
@@ -93,11 +94,7 @@ class Evidence:
 
 
 def choose(evidence: Evidence, config: Config | None, model_type: str | None) -> Choice:
-    """Choose the family of a checkpoint.
-
-    Raises:
-        RoleError: no table, or several that disagree; the message lists the norm-like names.
-    """
+    """The family of a checkpoint; RoleError, with the norm-like names, for no table or several that disagree."""
     if config is None or (model_type is None and _names_nothing(config)):
         if model_type is None:
             return _by_names(evidence)
@@ -174,17 +171,16 @@ def _media(config: Config, family: Family, evidence: Evidence) -> Iterator[Tower
             stacks = found.stacks if found else ()
             for stack in stacks:
                 if stack.tower == tower:
-                    inner = replace(stack, roots=tuple(root for root in stack.roots if _is_media_root(root)))
-                    yield _tower_of(inner, part, evidence)
-
-
-def _is_media_root(root: str) -> bool:
-    """Whether a prefix names the tower, so that it cannot mean the text decoder beside it."""
-    return any(word in root for word in ("vision", "visual", "audio", "speech", "image"))
+                    # A prefix that names the tower cannot mean the text decoder beside it.
+                    roots = (root for root in stack.roots if any(word in root for word in MEDIA_WORDS))
+                    yield _tower_of(replace(stack, roots=tuple(roots)), part, evidence)
 
 
 def _by_names(evidence: Evidence) -> Choice:
-    """The family of a bare file: the complete set of names must fit, and every family that fits must agree."""
+    """The family of a bare file: the complete set of names must fit, and every family that fits must agree.
+
+    Raises RoleError where no family fits, or those that do disagree.
+    """
     norms, where = evidence.norms, evidence.where
     distinct = _distinct(norms)
     if len(distinct) > MAX_FORMS:
@@ -230,7 +226,10 @@ def _alone(tower: Tower, evidence: Evidence) -> Tower | None:
 
 
 def _by_type(evidence: Evidence, model_type: str) -> Choice:
-    """The family of a model type without its config: where the config would decide, the block norms must."""
+    """The family of a model type without its config: where the config would decide, the block norms must.
+
+    Raises RoleError where the model type has no table, or its block norms fit several layouts.
+    """
     norms, where = evidence.norms, evidence.where
     variants = [family for family in FAMILIES if model_type in family.model_types]
     if not variants:

@@ -9,7 +9,6 @@ import email.utils
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, NetworkError, RepoNotFoundError, RevisionError
@@ -74,18 +73,12 @@ class ForbiddenError(HubError):
     """Access refused: an expired signed address, or a token without the right to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The part of a file that a 206 holds: bytes up to ``stop``, of ``file_size`` in all."""
-
-    stop: int
-    file_size: int
-
-
 def check_range(
     status: int, headers: Mapping[str, str], span: ByteRange, *, where: str, may_be_clipped: bool = False
-) -> Span:
+) -> tuple[int, int]:
     """Accept a response as the range asked for, whose end the file's own end may cut off where that is said.
+
+    Returns the byte after the last that came, and the bytes of the whole file.
 
     Raises:
         NoRangeError: when the server answered with something else than a range.
@@ -111,7 +104,7 @@ def check_range(
     expected = min(span.stop, size) if may_be_clipped else span.stop
     if (start, last + 1) != (span.start, expected):
         raise TryAgainError(f"Content-Range should be {span.start}-{expected - 1}, found {told!r:.80}")
-    return Span(expected, size)
+    return expected, size
 
 
 def check_status(

@@ -27,10 +27,7 @@ _FORMS = "owner/name, owner/name@revision/folder or an address such as https://h
 class RepoName:
     """A repo on the Hub, the revision asked for, None for the head of ``main``, and which part of it.
 
-    Args:
-        repo_id: ``owner/name``, or the bare name of an old repo.
-        revision: branch, tag or commit.
-        part: a folder or file below the repo's root; empty for all of it.
+    The id of an old repo is a bare name. The part is a folder or file below the root, empty for all of it.
     """
 
     repo_id: str

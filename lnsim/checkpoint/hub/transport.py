@@ -85,11 +85,7 @@ class Transport:
             _tell_of_mirror(_host(hub))
 
     def get(self, url: str, *, where: str, max_bytes: int, compressed: bool = False) -> bytes:
-        """A whole small file, along its redirects.
-
-        Raises:
-            HubError: or the subclass that fits; NotThereError when the repo has no such file.
-        """
+        """A whole small file, along its redirects; raises HubError, and NotThereError when the repo has none such."""
         encoding = {"accept-encoding": "gzip"} if compressed else {}
 
         def once(address: httpx.URL) -> bytes:
@@ -106,11 +102,7 @@ class Transport:
         return self._retry(once, url, where)
 
     def resolve(self, url: str, *, where: str) -> httpx.URL:
-        """Where a file's bytes are served from, as the Hub says: often a signed address, good for some minutes.
-
-        Raises:
-            HubError: or the subclass that fits.
-        """
+        """Where a file's bytes are served from, as the Hub says: often a signed address, good for some minutes."""
 
         def once(address: httpx.URL) -> httpx.URL:
             # One byte: where nothing redirects, that is all the answer holds.
@@ -148,10 +140,11 @@ class Transport:
             with self._follow(address, {"Range": span.http}) as answer:
                 self._check(answer, where)
                 told = check_range(answer.status, answer.headers, span, where=where, may_be_clipped=may_be_clipped)
-                data = _read(answer, told.stop - span.start)
-            if len(data) != told.stop - span.start:
-                raise TryAgainError(f"{told.stop - span.start} bytes were announced, another number came")
-            return data, told.file_size
+                stop, file_size = told
+                data = _read(answer, stop - span.start)
+            if len(data) != stop - span.start:
+                raise TryAgainError(f"{stop - span.start} bytes were announced, another number came")
+            return data, file_size
 
         return self._retry(once, url, f"bytes {span.start} to {span.stop} of {where}", leave_if_dead)
 
@@ -275,18 +268,18 @@ class Transport:
 def parse_address(url: str) -> httpx.URL:
     """An address that a request may be made to, taken apart by the code that makes it: nobody reads another host in it.
 
-    Raises:
-        UnusableAddressError: for anything but http and https, or an address without a usable host.
+    Raises UnusableAddressError for anything but http and https, or an address without a usable host.
     """
+    return _usable(lambda: httpx.URL(url))
+
+
+def _usable(made: Callable[[], httpx.URL]) -> httpx.URL:
     try:
-        return _usable(httpx.URL(url))
+        url = made()
+        host = url.raw_host.decode("ascii")
+        host.encode("idna")  # as the socket will
     except (httpx.InvalidURL, ValueError) as error:
         raise UnusableAddressError(f"it is no valid address ({error!s:.80})") from None
-
-
-def _usable(url: httpx.URL) -> httpx.URL:
-    host = url.raw_host.decode("ascii")
-    host.encode("idna")  # as the socket will
     if url.scheme not in ("http", "https") or not host:
         raise UnusableAddressError(f"an http or https address with a host was expected, found {str(url)[:40]!r}")
     if not _HOST.fullmatch(host) or not 0 <= (url.port or 0) <= _LAST_PORT:
@@ -298,10 +291,7 @@ def _joined(url: httpx.URL, location: str) -> httpx.URL:
     """Where a redirect leads, without a user and password: they would be sent as a login."""
     if "\\" in location:
         raise UnusableAddressError("a backslash is in it, behind which programs see different hosts")
-    try:
-        target = _usable(url.join(location).copy_with(username=None, password=None))
-    except (httpx.InvalidURL, ValueError) as error:
-        raise UnusableAddressError(f"it is no valid address ({error!s:.80})") from None
+    target = _usable(lambda: url.join(location).copy_with(username=None, password=None))
     if target == url:
         raise UnusableAddressError("it says that the file has moved, and not where to")
     return target
