@@ -1,23 +1,23 @@
-"""This module words what the command line prints: records for machines, aligned tables for people."""
+"""This module words what the command line prints: records for machines, aligned tables for people.
+
+Text from a repo must not steer the terminal, so all of it is made printable.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.inspection import Inspection
 from lnsim.checkpoint.source import Progress
-from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
+from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
 from lnsim.tables import aligned
 from lnsim.text import printable
 
 __all__ = ["bar", "extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
-
-
-_LLAMA_SPELLING = {role: name for name, role in LLAMA_NAMES.items()}
 
 
 def extract_record(found: NormVectors) -> dict[str, Any]:
@@ -42,23 +42,23 @@ def extract_record(found: NormVectors) -> dict[str, Any]:
 def extract_text(found: NormVectors) -> str:
     """What ``extract`` prints for a person."""
     rows = [
-        (key, _LLAMA_SPELLING.get(key, ""), len(vectors.layers), vectors.hidden_size, vectors.norm_type)
+        (key, IN_LLAMA.get(key, ""), len(vectors.layers), vectors.hidden_size, vectors.norm_type)
         for key, vectors in found.roles.items()
     ]
     lines = [
         f"{found.source}{'@' + found.commit if found.commit else ''}  {found.model_type}, {found.n_vectors} vectors",
         aligned(("role", "Llama name", "layers", "channels", "norm"), rows),
-        *_gaps(found.missing_layers),
-        *(f"note: {note}" for note in found.notes),
+        *_gaps(found.missing_layers, found.notes),
         f"{found.requests} requests, {found.bytes_received:,} bytes, {found.seconds:.2f} s -> {found.path}",
     ]
-    return _shown("\n".join(lines))
+    return printable("\n".join(lines), keep="\n")
 
 
 def inspection_text(found: Inspection) -> str:
     """What ``inspect`` prints for a person."""
+    at_commit = f"{found.repo_id or found.source}@{found.commit}/{found.part}".rstrip("/")
     facts = [
-        ("checkpoint", found.where if found.commit is None else _whole_name(found)),
+        ("checkpoint", found.where if found.commit is None else at_commit),
         ("family", f"{found.family or 'unknown'} (model type {found.model_type or 'not told'})"),
         ("blocks", ", ".join(f"{tower} {count}" for tower, count in found.n_layers.items()) or "not known"),
         ("norm type", found.norm_type or "not known"),
@@ -67,20 +67,16 @@ def inspection_text(found: Inspection) -> str:
         ("read for this", f"{found.requests} requests, {found.bytes_received:,} bytes"),
     ]
     rows = [
-        (key, _LLAMA_SPELLING.get(key, ""), role.n_layers, role.hidden_size, role.dtype, role.norm_type, role.example)
+        (key, IN_LLAMA.get(key, ""), role.n_layers, role.hidden_size, role.dtype, role.norm_type, role.example)
         for key, role in found.roles.items()
     ]
     lines = [f"{name:<14} {value}" for name, value in facts]
     if rows:
         lines += ["", aligned(("role", "Llama name", "norms", "channels", "dtype", "norm", "first tensor"), rows)]
-    lines += [*_gaps(found.missing_layers), *(f"note: {note}" for note in found.notes)]
+    lines += _gaps(found.missing_layers, found.notes)
     if found.problem:
         lines.append(f"no roles: {found.problem}")
-    return _shown("\n".join(lines))
-
-
-def _whole_name(found: Inspection) -> str:
-    return f"{found.repo_id or found.source}@{found.commit}/{found.part}".rstrip("/")
+    return printable("\n".join(lines), keep="\n")
 
 
 def listing() -> dict[str, Any]:
@@ -131,34 +127,25 @@ def listing_text(found: Mapping[str, Any]) -> str:
         (m["name"], m["repo_id"] or "", (m["commit"] or "none recorded")[:14], m["model_type"], _widths(m["roles"]))
         for m in found["models"]
     ]
-    return _shown(
-        aligned(("study", "models", "sources", "title"), studies)
-        + "\n\n"
-        + aligned(("stored model", "repo id", "commit", "family", "norms"), models)
-    )
+    tables = [
+        aligned(("study", "models", "sources", "title"), studies),
+        aligned(("stored model", "repo id", "commit", "family", "norms"), models),
+    ]
+    return printable("\n\n".join(tables), keep="\n")
 
 
-def _gaps(missing: Mapping[str, Sequence[int]]) -> list[str]:
-    return [f"missing: {key} in layers {', '.join(str(layer) for layer in layers)}" for key, layers in missing.items()]
+def _gaps(missing: Mapping[str, Sequence[int]], notes: Iterable[str]) -> list[str]:
+    gaps = [f"missing: {key} in layers {', '.join(str(layer) for layer in layers)}" for key, layers in missing.items()]
+    return [*gaps, *(f"note: {note}" for note in notes)]
 
 
 def _widths(roles: Mapping[str, Sequence[int]]) -> str:
     return f"{sum(n for n, _ in roles.values())} of {max((width for _, width in roles.values()), default=0)} channels"
 
 
-def _shown(text: str) -> str:
-    """Text from a repo must not steer the terminal."""
-    return printable(text, keep="\n")
-
-
 @contextmanager
 def bar(label: str, unit: str = "read") -> Iterator[Progress]:
-    """A bar that is told how many steps are done of how many.
-
-    Args:
-        label: what is under way.
-        unit: what a step is called.
-    """
+    """A bar that is told how many steps are done of how many."""
     if not sys.stderr.isatty():
         yield lambda done, planned: None
         return

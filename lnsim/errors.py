@@ -7,29 +7,6 @@ names from a repo that stand in it are made harmless here, once for all places t
 
 from lnsim.text import printable
 
-__all__ = [
-    "ComparisonError",
-    "DecodeError",
-    "FormatError",
-    "GatedError",
-    "HeaderError",
-    "HubError",
-    "LnsimError",
-    "NetworkError",
-    "NotebookError",
-    "OfflineError",
-    "RangeError",
-    "RepoNotFoundError",
-    "RevisionError",
-    "RoleError",
-    "SourceError",
-    "StoreError",
-    "StudyError",
-    "TensorNotFoundError",
-    "UnsupportedDtypeError",
-]
-
-
 _LONGEST = 4000
 
 

@@ -21,7 +21,10 @@ def with_near_names(error: LnsimError, source: str) -> LnsimError:
     """
     if not isinstance(error, (RepoNotFoundError, NetworkError, OfflineError)):
         return error
-    wanted = _repo_id(source).casefold()
+    try:
+        wanted = parse_repo_name(source).repo_id.casefold()
+    except SourceError:
+        wanted = source.casefold()
     known = _known_names()
     near = dict.fromkeys(known[name] for name in difflib.get_close_matches(wanted, known, n=3, cutoff=_AT_LEAST))
     if wanted in known:
@@ -33,13 +36,6 @@ def with_near_names(error: LnsimError, source: str) -> LnsimError:
     told = type(error)(f"{error} {hint}").with_traceback(error.__traceback__)
     told.__cause__ = error.__cause__
     return told
-
-
-def _repo_id(source: str) -> str:
-    try:
-        return parse_repo_name(source).repo_id
-    except SourceError:
-        return source
 
 
 def _known_names() -> dict[str, str]:

@@ -48,9 +48,13 @@ def project_root() -> Path:
     Raises:
         SourceError: when none of them has ``data/studies``.
     """
-    home = os.environ.get(HOME_VARIABLE)
-    if home:
-        return _checked_home(Path(home))
+    if home := os.environ.get(HOME_VARIABLE):
+        if not (Path(home) / _STUDIES).is_dir():
+            raise SourceError(
+                f"Looking for the project folder: {HOME_VARIABLE} is '{Path(home)}', which has no "
+                f"{_STUDIES.as_posix()}. Set it to a clone of the project, or unset it."
+            )
+        return Path(home).resolve()
     here = Path.cwd()
     for folder in (here, *here.parents, Path(__file__).resolve().parents[1], _bundle()):
         if (folder / _STUDIES).is_dir():
@@ -59,15 +63,6 @@ def project_root() -> Path:
         f"Looking for the project folder: neither '{here}' nor a folder above it has {_STUDIES.as_posix()}. "
         f"Start lnsim inside a clone of the project, or set {HOME_VARIABLE} to one."
     )
-
-
-def _checked_home(home: Path) -> Path:
-    if not (home / _STUDIES).is_dir():
-        raise SourceError(
-            f"Looking for the project folder: {HOME_VARIABLE} is '{home}', which has no {_STUDIES.as_posix()}. "
-            f"Set it to a clone of the project, or unset it."
-        )
-    return home.resolve()
 
 
 def working_root() -> Path:
@@ -126,15 +121,16 @@ def stored_models() -> Mapping[str, Path]:
     and those below the working directory; of two with the same path the latter is taken.
     """
     folders = dict.fromkeys((project_root() / _VECTORS, vectors_dir()))
-    below = {_below(path, folder): path for folder in folders for path in _extracts(folder)}
+    below = {
+        path.relative_to(folder).as_posix().removesuffix(_SUFFIX): path
+        for folder in folders
+        for path in folder.rglob(f"*{_SUFFIX}")
+        if not path.name.startswith(".")
+    }
     stems = {name: name.rpartition("/")[2] for name in below}
     uses = Counter(stems.values())
     named = {stems[name] if uses[stems[name]] == 1 else name: path for name, path in below.items()}
     return dict(sorted(named.items()))
-
-
-def _extracts(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob(f"*{_SUFFIX}") if not path.name.startswith(".")]
 
 
 def find_stored(name: str) -> Path:
@@ -171,11 +167,9 @@ def _matches(name: str, key: str) -> bool:
 
 
 def near_stored(name: str, cutoff: float = 0.5) -> tuple[str, ...]:
-    """The names of at most three stored models that are most like this one, the nearest first.
+    """The names of at most three stored models that are most like this one, whatever its capitals, the nearest first.
 
-    Args:
-        name: as a person typed it; capitals do not matter.
-        cutoff: how alike they must be, as ``difflib`` counts, from 0 to 1.
+    The cutoff is how alike they must be, as ``difflib`` counts, from 0 to 1.
     """
     by_lower = {key.casefold(): key for key in stored_models()}
     near = difflib.get_close_matches(name.casefold(), by_lower, n=3, cutoff=cutoff)
@@ -184,10 +178,6 @@ def near_stored(name: str, cutoff: float = 0.5) -> tuple[str, ...]:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
-
-
-def _below(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix().removesuffix(_SUFFIX)
 
 
 def extract_name(label: str, commit: str | None, *, keep_end: bool = False) -> str:
@@ -201,9 +191,8 @@ def extract_name(label: str, commit: str | None, *, keep_end: bool = False) -> s
     >>> extract_name("Qwen/Qwen3-4B", "1cfa9a7208912126459214e8b04321603b3df60c")
     'Qwen--Qwen3-4B@1cfa9a720891.safetensors'
     """
-    safe = _safe(label.replace("/", "--")).strip(".-") or "model"
-    short = _cut(safe, keep_end)
-    return f"{short}{'@' + _safe(commit[:12]) if commit else ''}.safetensors"
+    short = _cut(_safe(label.replace("/", "--")).strip(".-") or "model", keep_end)
+    return f"{short}{'@' + _safe(commit[:12]) if commit else ''}{_SUFFIX}"
 
 
 def _safe(text: str) -> str:

@@ -45,14 +45,9 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def card(kind: str, name: str, facts: Iterable[str], tables: Iterable[str], notes: Iterable[str] = ()) -> str:
-    """A value as a notebook shows it, as HTML.
+    """A value as a notebook shows it, as HTML: its class and name, facts in a line, tables, and notes, one a line.
 
-    Args:
-        kind: the name of its class.
-        name: what it is called; may be empty.
-        facts: short statements, set in a line; empty ones are left out.
-        tables: as ``table`` gives them.
-        notes: sentences that a reader must know, one a line.
+    The name may be empty, and empty facts are left out.
     """
     heading = f'<span style="{_QUIET}">{_plain(kind)}</span>' + (f" <b>{_plain(name)}</b>" if name else "")
     said = " · ".join(_plain(fact) for fact in facts if fact)

@@ -17,18 +17,14 @@ _STEERING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""The text with every character that shows nothing, or changes how others show, as its escape.
-
-    Args:
-        text: from anywhere.
-        keep: characters to leave as they are, for example a line break.
+    r"""The text with every character that shows nothing, or changes how others show, as its escape, but for `keep`.
 
     >>> printable("a\x1b[31mb\u202ec")
     'a\\x1b[31mb\\u202ec'
     """
     if text.isprintable():
         return text
-    return "".join(_escaped(c) if unicodedata.category(c) in _STEERING and c not in keep else c for c in text)
+    return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _STEERING and c not in keep else c for c in text)
 
 
 def json_text(content: Any, **form: Any) -> str:
@@ -42,7 +38,3 @@ def json_text(content: Any, **form: Any) -> str:
         return text
     # Outside its strings JSON is ASCII, and in them it has escaped line breaks; what else steers stands in a string.
     return "".join(json.dumps(c)[1:-1] if unicodedata.category(c) in _STEERING and c != "\n" else c for c in text)
-
-
-def _escaped(character: str) -> str:
-    return ascii(character)[1:-1]

@@ -13,22 +13,6 @@ from lnsim.errors import NotebookError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "COLUMN_LABELS",
-    "GROUP_LABELS",
-    "ROLE_LABELS",
-    "by_group",
-    "by_role",
-    "count",
-    "group_name",
-    "header_text",
-    "listed",
-    "power_of_ten",
-    "role_names",
-    "rounded",
-    "span",
-]
-
 ROLE_LABELS: Mapping[str, str] = {
     "pre_attention": "pre-attention",
     "pre_mlp": "pre-MLP",
@@ -44,14 +28,9 @@ COLUMN_LABELS: Mapping[str, str] = {
     "cosine_mean": "mean cosine",
     "cv_diff": "difference of CV",
     "cv_ratio": "ratio of CVs",
-    "inside_band": "inside the 95 % range",
     "l2": "L2",
     "mean_abs_diff": "mean |difference|",
     "mean_abs_diff_relative": "mean |difference|, relative",
-    "mean_over_rms_baseline": "mean/rms, baseline layer",
-    "mean_over_rms_others_max": "mean/rms, others, most",
-    "mean_over_rms_others_min": "mean/rms, others, least",
-    "negative_share_baseline": "negative γ, baseline layer",
     "norm_ratio": "ratio of lengths",
     "null_std": "null, standard deviation",
     "p99_abs_diff": "p99 of |difference|",
@@ -60,8 +39,6 @@ COLUMN_LABELS: Mapping[str, str] = {
     "p_holm": "p, Holm",
     "p_layers": "p, layers",
     "p_r": "p of r",
-    "p_r_largest": "p, largest |r|",
-    "p_r_mean": "p, mean r",
     "p_rank": "p, ranks",
     "pearson": "Pearson r",
     "r_largest": "largest |r|",
@@ -106,22 +83,6 @@ def span(values: npt.ArrayLike, spec: str = ".2f") -> str:
         raise NotebookError(f"Writing a span of {numbers.size} values: it needs at least one, and no undefined one.")
     low, high = rounded(numbers.min(), spec), rounded(numbers.max(), spec)
     return low if low == high else f"{low} to {high}"
-
-
-def span_or(values: npt.ArrayLike, spec: str = ".2f", otherwise: str = "none, as the study has no such pair") -> str:
-    """A span, or other words where there is nothing to span: undefined values are left out."""
-    numbers = np.asarray(values, dtype=np.float64)
-    numbers = numbers[~np.isnan(numbers)]
-    return span(numbers, spec) if numbers.size else otherwise
-
-
-def power_of_ten(value: float) -> str:
-    """A very small or large number with one digit, for example ``3 × 10⁻¹⁶``; 0 as ``0``."""
-    if value == 0:
-        return "0"
-    digit, exponent = f"{value:.0e}".split("e")
-    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{digit.replace('-', '−')} × 10{raised}"
 
 
 def listed(texts: Iterable[object]) -> str:

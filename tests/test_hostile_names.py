@@ -108,7 +108,7 @@ PIECES: dict[str, Callable[[str], str]] = {
     "answer": lambda text: markup.says([(text, [text, text])], text),
     "picture": lambda text: markup.image(b"<svg/>", text),
     "figure": lambda text: markup.figure(b"<svg/>", text, text, text, text),
-    "animation": lambda text: markup.animation(b"GIF", text, text, text, text),
+    "animation": lambda text: markup.figure(b"GIF", text, text, text, text, moving=True),
     "columns": lambda text: markup.columns([text], [text]),
     "provenance": lambda text: markup.provenance([(text, text)]),
     "table": lambda text: table(frame(text), "cap-1", text, text, text, {}, {text: text}),

@@ -51,13 +51,13 @@ def test_an_animation_is_the_same_bytes_twice_and_has_a_picture_for_each_step(tm
 
 
 def test_an_animation_waits_behind_a_button_with_its_alt_text_and_passes_the_allow_list() -> None:
-    html = clean_html(markup.animation(b"GIF89a", "two vectors <move>", "Figure 2.", "They part.", "Slowly."))
+    html = clean_html(markup.figure(b"GIF89a", "two vectors <move>", "Figure 2.", "They part.", "Slowly.", moving=True))
     assert '<details class="motion"><summary>' in html
     assert "open" not in html.split("<summary>")[0]
     assert 'src="data:image/gif;base64,' in html
     assert 'alt="two vectors &lt;move&gt;"' in html
     with pytest.raises(NotebookError, match="it has no alt text"):
-        markup.animation(b"GIF89a", " ", "Figure 2.", "They part.", "Slowly.")
+        markup.figure(b"GIF89a", " ", "Figure 2.", "They part.", "Slowly.", moving=True)
 
 
 @pytest.mark.parametrize(("kind", "mark"), [("stored", ""), ("replica", "REPLICA. ")])

@@ -17,7 +17,7 @@ from lnsim.errors import RoleError
 from lnsim.tables import card, gap_notes, table
 from lnsim.text import printable
 
-__all__ = ["LLAMA_NAMES", "NormVectors", "Offset", "RoleVectors", "TensorSource", "key_of", "same_stored"]
+__all__ = ["IN_LLAMA", "LLAMA_NAMES", "NormVectors", "Offset", "RoleVectors", "TensorSource", "key_of", "same_stored"]
 
 
 class TensorSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -260,6 +260,8 @@ def row_facts(scale: npt.NDArray[np.float32]) -> list[tuple[str, str, str]]:
 
 LLAMA_NAMES: Mapping[str, str] = {"input_layernorm": "pre_attention", "post_attention_layernorm": "pre_mlp"}
 """Names of the Llama family that the command line takes beside lnsim's own."""
+
+IN_LLAMA = {role: name for name, role in LLAMA_NAMES.items()}
 
 
 def key_of(role: str, main_tower: str) -> str:

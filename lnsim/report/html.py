@@ -35,16 +35,14 @@ OF_TWO = "compare"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an executed notebook holds for its report and for the index.
+    """What an executed notebook holds for its report and for the index; HTML is empty where it holds none.
 
     Args:
         title: the question.
         page: the answer and all that came with it, as ``Page.answer`` wrote it.
-        thumbnail: the picture of the index entry as an `img` element, or an empty text.
-        headline: the figure for the top of the index as a `figure` element, or an empty text.
-        pairs: the table of pairs for the index in its scroll box, or an empty text.
-        verdicts: the table of verdicts likewise.
-        notebook: the notebook itself.
+        thumbnail: the picture of the index entry as an `img` element.
+        headline: the figure for the top of the index as a `figure` element.
+        pairs, verdicts: the tables of the index in their scroll boxes.
     """
 
     title: str

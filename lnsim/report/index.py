@@ -31,13 +31,7 @@ _MOST_HEADLINES = 3
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One study in the index.
-
-    Args:
-        study: the study.
-        run: its record.
-        reports: the reports of the notebooks that were done, by number.
-    """
+    """One study in the index: its record, and the reports of the notebooks that were done, by number."""
 
     study: Study
     run: StudyRun
@@ -80,7 +74,8 @@ def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
     """Label and statements of what was compared, what was found and how far to trust it."""
     led = _leading(real)[:_MOST_HEADLINES]
     # A headline may have two lines; the first of all is set in large type.
-    found: list[Statement] = [line for report in led for line in _headline(report).split("\n")]
+    headlines = [str(one.page.get("headline") or f"{one.title} {one.page['finding']}") for one in led]
+    found: list[Statement] = [line for headline in headlines for line in headline.split("\n")]
     trust: list[Statement] = [_trust(report) for report in led]
     return [
         ("Compared", [_compared(real)]),
@@ -108,10 +103,6 @@ def _trust(report: Report) -> Statement:
     """The first sentence in sight, the others folded: they belong to the claim, and a first screen is small."""
     first, *rest = _SENTENCE_END.split(str(report.page["trust"]), maxsplit=1)
     return first, "".join(rest), f"More, {report.page['study']} {report.page['number']}"
-
-
-def _headline(report: Report) -> str:
-    return str(report.page.get("headline") or f"{report.title} {report.page['finding']}")
 
 
 def _compared(reports: Sequence[Report]) -> str:

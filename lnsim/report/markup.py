@@ -24,7 +24,6 @@ __all__ = [
     "PAGE_MIME",
     "REPLICA_BANNER",
     "TEMPLATES",
-    "animation",
     "answer",
     "asset",
     "badge",
@@ -112,11 +111,9 @@ def answer(page: Mapping[str, Any]) -> str:
 
 
 def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead: str) -> str:
-    """The labelled statements at the top of a page.
+    """The labelled statements at the top of a page, that of the label `lead` in large type.
 
-    Args:
-        rows: label and its statements; one of three parts is what is in sight, what is folded, and the words to unfold.
-        lead: the label of the one in large type.
+    A statement of three parts is what is in sight, what is folded, and the words to unfold.
     """
     groups = ""
     for label, texts in rows:
@@ -142,19 +139,14 @@ def image(data: bytes, alt: str, kind: str = "svg+xml") -> str:
     return f'<img src="data:image/{kind};base64,{encoded}" alt="{escape(typographic(alt))}">'
 
 
-def figure(svg: bytes, alt: str, label: str, claim: str, caption: str) -> str:
-    """A figure with its caption; `label` is for example ``Figure 1.``, `claim` the sentence in bold."""
-    return _captioned(image(svg, alt), label, claim, caption)
+def figure(data: bytes, alt: str, label: str, claim: str, caption: str, moving: bool = False) -> str:
+    """An SVG with its caption; `label` is for example ``Figure 1.``, `claim` the sentence in bold.
 
-
-def animation(gif: bytes, alt: str, label: str, claim: str, caption: str) -> str:
-    """An animated picture behind a button, with its caption: it plays only when a reader opens it."""
-    picture = image(gif, alt, "gif")
-    shut = f'<details class="motion"><summary>Play the animation</summary>{picture}</details>'
-    return _captioned(shut, label, claim, caption)
-
-
-def _captioned(picture: str, label: str, claim: str, caption: str) -> str:
+    One that moves is a GIF behind a button: it plays only when a reader opens it.
+    """
+    picture = image(data, alt, "gif" if moving else "svg+xml")
+    if moving:
+        picture = f'<details class="motion"><summary>Play the animation</summary>{picture}</details>'
     words = f"<figcaption><b>{inline(f'{label} {claim}'.strip())}</b> {inline(caption)}</figcaption>"
     return f'<figure class="fig">{picture}{words}</figure>'
 

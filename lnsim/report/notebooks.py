@@ -53,13 +53,7 @@ _CONFIG = {
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """A notebook as it lies in the folder.
-
-    Args:
-        number: the two digits its name begins with.
-        path: the file.
-        question: its first heading.
-    """
+    """A notebook as it lies in the folder; its number is the two digits of its name, its question the first heading."""
 
     number: str
     path: Path
@@ -211,14 +205,9 @@ def _question(path: Path) -> str:
 
 
 def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], root: Path, timeout: int) -> Outcome:
-    """Execute a notebook into `output`, whole or not at all, and say how it ended.
+    """Execute a notebook in the folder `root` into `output`, whole or not at all, and say how it ended.
 
-    Args:
-        notebook: what to execute.
-        output: file of the executed notebook. An older one goes; where a cell fails, the notebook up to there is kept.
-        parameters: values for its parameter cell.
-        root: folder in which it runs.
-        timeout: seconds that one cell may take.
+    An older file goes; where a cell fails, or takes longer than `timeout` in seconds, the notebook up to there is kept.
     """
     from jupyter_core.utils import ensure_event_loop
 

@@ -21,6 +21,7 @@ from lnsim.report.markup import PAGE_MIME
 from lnsim.report.saving import csv_place, save_animation, save_figure, save_table
 from lnsim.report.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
+from lnsim.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +107,9 @@ class Page:
 
     def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
-        return self._vectors(keys, all_of_them=True)
+        found = study_vectors(self.study, self.source, list(keys))
+        self.opened(found.kind, found.vectors, found.missing, all_of_them=True)
+        return dict(found.vectors)
 
     def load_available(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of those models that have some, by key; the others are named on the page with their reasons.
@@ -114,16 +117,7 @@ class Page:
         Raises:
             StudyError: when none has any.
         """
-        return self._vectors(keys, all_of_them=False)
-
-    def _vectors(self, keys: Iterable[str], all_of_them: bool) -> dict[str, NormVectors]:
         found = study_vectors(self.study, self.source, list(keys))
-        if found.missing and (all_of_them or not found.vectors):
-            key, reason = next(iter(found.missing.items()))
-            raise StudyError(
-                f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no vectors. {reason} "
-                f"To have them: {fetch_command(self.study)}"
-            )
         self.opened(found.kind, found.vectors, found.missing)
         return dict(found.vectors)
 
@@ -133,7 +127,12 @@ class Page:
         return vectors
 
     def opened(
-        self, kind: str, models: Mapping[str, NormVectors] | Mapping[str, Checkpoint], missing: Mapping[str, str]
+        self,
+        kind: str,
+        models: Mapping[str, NormVectors] | Mapping[str, Checkpoint],
+        missing: Mapping[str, str],
+        what: str = "vectors",
+        all_of_them: bool = False,
     ) -> None:
         """Remember for the provenance what was read, and what is missing.
 
@@ -141,7 +140,19 @@ class Page:
             kind: where it comes from, ``stored``, ``hub`` or ``replica``.
             models: by model key, vectors, or the checkpoint that was opened for other tensors than norms.
             missing: by model key, why there is none.
+            what: was asked for; what are no vectors is fetched for this notebook alone.
+            all_of_them: True where none may be missing.
+
+        Raises:
+            StudyError: when there are no models, or not all of them.
         """
+        if missing and (all_of_them or not models):
+            key, reason = next(iter(missing.items()))
+            only = "" if what == "vectors" else f" --only {self.number}"
+            raise StudyError(
+                f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no {what}. {reason} "
+                f"To have them: {fetch_command(self.study)}{only}"
+            )
         self.kind = kind
         self._used.update(models)
         self._missing.update(missing)
@@ -218,11 +229,11 @@ class Page:
                 engine.set(rect=(0, 0, 1, 1 - 0.24 / figure.get_size_inches()[1]))  # type: ignore[call-arg]
             figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
         folder, file = self._folder("figures"), f"{self.number}_{name}"
-        if isinstance(drawn, Moving):
-            html = markup.animation(save_animation(drawn, folder, file), alt, label, claim, caption)
+        if moving := isinstance(drawn, Moving):
+            picture = save_animation(drawn, folder, file)
         else:
-            svg = save_figure(figure, folder, file, provenance.description(self._used.values()))
-            html = markup.figure(svg, alt, label, claim, caption)
+            picture = save_figure(figure, folder, file, provenance.description(self._used.values()))
+        html = markup.figure(picture, alt, label, claim, caption, moving)
         _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
         plt.close(figure)  # else JupyterLab would show it a second time
 
@@ -338,7 +349,7 @@ def _described(figure: Figure) -> str:
         axes = [f"{label.replace(chr(10), ' ')} from {low:.3g} to {high:.3g}" for label, low, high in ends if label]
         panels.append(", ".join(filter(None, [ax.get_title(), *axes])))
     told = [panel for panel in panels if panel]
-    return f"{len(figure.axes)} panel{'s' if len(figure.axes) != 1 else ''}: {'; '.join(told)}." if told else ""
+    return f"{count(len(panels), 'panel')}: {'; '.join(told)}." if told else ""
 
 
 def _figure_of(drawn: Axes | Figure) -> Figure:

@@ -13,7 +13,7 @@ import numpy as np
 from lnsim.checkpoint.extract import Extracted, read_many, read_pair
 from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
-from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors
+from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
 from lnsim.errors import LnsimError
 from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
 from lnsim.measure.verdict import sentence
@@ -21,6 +21,7 @@ from lnsim.near_names import with_near_names
 from lnsim.report.markup import typographic
 from lnsim.tables import aligned, card, table
 from lnsim.text import printable
+from lnsim.words import count, header_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,8 +89,8 @@ class Comparison:
             gathered.setdefault(text, []).append(place)
         return tuple(text.replace("{}", ", ".join(places), 1) for text, places in gathered.items())
 
-    def record(self) -> dict[str, Any]:
-        """What ``lnsim compare --json`` prints."""
+    def record(self, report: str | None = None) -> dict[str, Any]:
+        """What ``lnsim compare --json`` prints, with the place of the report where one was made."""
         return {
             "a": self.names[0],
             "b": self.names[1],
@@ -100,14 +101,14 @@ class Comparison:
             "models": {side: _model(vectors) for side, _, vectors in self._sides()},
             "requests": self.a.requests + self.b.requests,
             "bytes_received": self.a.bytes_received + self.b.bytes_received,
-            "report": None,
+            "report": report,
         }
 
     def text(self) -> str:
         """What ``lnsim compare`` prints for a person."""
         said = [f"Verdict: {self.sentence}", *self._reading(), *self.remarks]
         lines = [
-            aligned(("", "source", "family", "vectors", "channels", "commit"), self._models("none recorded", 12)),
+            aligned(("", "source", "family", "vectors", "channels", "commit"), self._models(12)),
             "",
             *_columns_that_fit(self._measures()),
             *(line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")),
@@ -146,7 +147,6 @@ class Comparison:
             ComparisonError: as ``by_layer``.
         """
         from lnsim import plots
-        from lnsim.words import header_text
 
         rows = self.by_layer()
         rows = rows[rows["layer"] >= 0] if (rows["layer"] >= 0).any() else rows
@@ -165,7 +165,7 @@ class Comparison:
         return printable(f"Comparison({self.names[0]!r:.120} × {self.names[1]!r:.120}: {self.sentence})")
 
     def _repr_html_(self) -> str:
-        models = table(("side", "source", "family", "vectors", "channels", "commit"), self._models("none recorded"))
+        models = table(("side", "source", "family", "vectors", "channels", "commit"), self._models())
         (_, *roles), *rows = self._measures()
         measures = [[words.replace("  ", _INDENT), *map(typographic, cells)] for words, *cells in rows]
         notes = [f"Verdict: {self.sentence}", " ".join(self._reading()), *self.remarks]
@@ -174,23 +174,23 @@ class Comparison:
     def _sides(self) -> Iterator[tuple[str, str, NormVectors]]:
         return zip("ab", self.names, (self.a, self.b), strict=True)
 
-    def _models(self, no_commit: str, digits: int | None = None) -> list[tuple[object, ...]]:
+    def _models(self, digits: int | None = None) -> list[tuple[object, ...]]:
         return [
-            (side, name, one.model_type, one.n_vectors, one.hidden_size, (one.commit or "")[:digits] or no_commit)
+            (side, name, one.model_type, one.n_vectors, one.hidden_size, (one.commit or "")[:digits] or "none recorded")
             for side, name, one in self._sides()
         ]
 
     def _measures(self) -> list[list[str]]:
         """The table of the measures, a column a role, with its head."""
         roles = self.summary.roles
-        spellings = [_LLAMA_SPELLING.get(role, "") for role in roles]
+        spellings = [IN_LLAMA.get(role, "") for role in roles]
         rows = [["", *roles], *([["  as Llama names it", *spellings]] if any(spellings) else [])]
         return rows + [[words, *(_shown(one, name, form) for one in roles.values())] for words, name, form in _ROWS]
 
     def _reading(self) -> tuple[str, str]:
         """What the null is, in two lines."""
         first = next(iter(self.summary.roles.values()))
-        orders = f"{first.n_permutations:,} permutation{'s' if first.n_permutations != 1 else ''}"
+        orders = count(first.n_permutations, "permutation")
         return (
             f"p: the share of {orders} of b's channels (one for all layers of a role; seed {first.seed})",
             "with a mean r as high as this or higher. A cosine near 1 is the usual case, for strangers too.",
@@ -250,9 +250,6 @@ def _narrowed(vectors: NormVectors, roles: tuple[str, ...] | None) -> NormVector
         return vectors
     chosen = [vectors[role] for role in roles]
     return replace(vectors, roles={one.role: one for one in chosen})
-
-
-_LLAMA_SPELLING = {role: name for name, role in LLAMA_NAMES.items()}
 
 
 def _model(vectors: NormVectors) -> dict[str, Any]:

@@ -126,15 +126,9 @@ def _at_commit(opened: NormVectors | Checkpoint, otherwise: str) -> str:
 
 
 def write_provenance(study: Study, found: StudyVectors, folder: Path) -> Path:
-    """Write a study's provenance page and its two CSVs.
+    """Write a study's provenance page and its two CSVs into the folder of its reports.
 
-    Args:
-        study: the study.
-        found: its vectors, all of them; a model that has none is named with its reason.
-        folder: that of the study's reports.
-
-    Returns:
-        The page.
+    All its vectors are told; a model that has none is named with its reason.
     """
     import pandas as pd
 

@@ -25,9 +25,7 @@ class Outcome(Struct, frozen=True):
     """How one notebook ended.
 
     Args:
-        number: two digits.
         file: name of the notebook without suffix; the report's is the same.
-        question: its title.
         status: ``done`` or ``failed``.
         seconds: wall-clock time.
         error: one line where it failed, for example ``ValueError in cell 7: ...``.
@@ -62,13 +60,11 @@ class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
     """One study's run.
 
     Args:
-        study: its name.
         source: where the vectors came from, or what was asked for where nothing ran.
         outcomes: one a notebook that ran, by number.
         not_run: by number, or ``all``, why a notebook was not run.
         command: the command that would run what could not be run, or an empty text.
         commits: by model key, the commit, or None where none is on record.
-        versions: of Python and the packages.
         settings: parameters given on the command line.
     """
 

@@ -28,14 +28,7 @@ __all__ = ["Plan", "plan_study", "run_plans", "write_pages"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will run of one study.
-
-    Args:
-        study: the study.
-        source: what was asked for.
-        notebooks: to execute, in order.
-        not_run: by number, or ``all``, why the others do not run.
-    """
+    """What will run of one study, in order, and by number, or ``all``, why the others do not."""
 
     study: Study
     source: str
@@ -44,13 +37,9 @@ class Plan:
 
 
 def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: bool) -> Plan:
-    """Decide which notebooks run for a study.
+    """Decide which of the selected notebooks run for a study.
 
-    Args:
-        name: the study's name.
-        source: one of ``lnsim.study.vectors.SOURCES``.
-        notebooks: those selected.
-        asked: True where the study was asked for by name: to have no vectors is an error then.
+    Where it was asked for by name, to have no vectors is a StudyError.
     """
     study = load_study(name)
     found = study_vectors(study, source)
@@ -74,16 +63,10 @@ def run_plans(
     timeout: int,
     each: Callable[[str, Outcome], None],
 ) -> list[StudyRun]:
-    """Execute every notebook of the plans, `jobs` at a time, and write the pages.
+    """Execute every notebook of the plans in the folder `root`, `jobs` at a time, and write the pages.
 
-    Args:
-        plans: one a study.
-        reports: folder of the reports.
-        root: folder in which notebooks run.
-        settings: parameters given by the user; each goes to the notebooks that know it.
-        jobs: notebooks at a time.
-        timeout: seconds that one cell may take.
-        each: called with the study's name and the outcome whenever a notebook ends.
+    A setting goes to the notebooks that know it. `timeout` is the seconds that one cell may take; `each` is called with
+    the study's name and the outcome whenever a notebook ends.
 
     Raises:
         NotebookError: when the folder of the reports holds other files, or a setting fits no notebook.
@@ -123,9 +106,11 @@ def _of_study(study: Study, notebook: Notebook, known: Mapping[str, Mapping[str,
 def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
     """Write the reports and records of these runs, then the index over every study in the folder.
 
-    A notebook whose report cannot be written is failed, and the returned runs say so.
+    A page on every vector of a study is written wherever one of its notebooks could run. A notebook whose report cannot
+    be written is failed, and the returned runs say so.
     """
     from lnsim.report.index import Section, write_index
+    from lnsim.report.provenance import write_provenance
 
     sections = {}
     for run in runs:
@@ -133,7 +118,9 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
         checked, found = _write_reports(run, folder)
         save_run(folder / "run.json", checked)
         sections[run.study] = Section(load_study(run.study), checked, found)
-        _write_provenance(sections[run.study].study, checked, folder)
+        vectors = study_vectors(sections[run.study].study, checked.source)
+        if vectors.vectors and checked.outcomes:
+            write_provenance(sections[run.study].study, vectors, folder)
     for name in list_studies():
         if name not in sections and (old := load_run(reports / name / "run.json")) is not None:
             sections[name] = Section(load_study(name), old, _read_reports(old, reports / name)[1])
@@ -196,12 +183,3 @@ def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Rep
         if outcome.status == "failed":
             (folder / f"{outcome.file}.html").unlink(missing_ok=True)
     return replace(run, outcomes=outcomes), found
-
-
-def _write_provenance(study: Study, run: StudyRun, folder: Path) -> None:
-    """The page on every vector of the study, wherever one of its notebooks could run."""
-    from lnsim.report.provenance import write_provenance
-
-    found = study_vectors(study, run.source)
-    if found.vectors and run.outcomes:
-        write_provenance(study, found, folder)

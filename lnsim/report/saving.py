@@ -47,6 +47,7 @@ _NAME = re.compile(r"(\d\d|compare)_[a-z0-9_]+")
 _TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
 _DPI = 200
 _GIF_DPI = 90
+_FRAMES_PER_SECOND = 4
 
 
 def write_whole(path: Path, data: bytes) -> Path:
@@ -98,17 +99,7 @@ def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
 
 
 def save_figure(figure: Figure, folder: Path, name: str, description: str) -> bytes:
-    """Write a figure as PNG and SVG.
-
-    Args:
-        figure: what to save; it is left open.
-        folder: for example ``figures/small_models``; made where missing.
-        name: notebook number and subject, for example ``01_terms``.
-        description: repo@commit or file of each model used; goes into both files' metadata.
-
-    Returns:
-        The SVG's bytes.
-    """
+    """Write a figure as PNG and SVG, the description in the metadata of both; returns the SVG's bytes."""
     _check(name)
     svg = figure_bytes(figure, "svg", description)
     write_whole(folder / f"{name}.svg", svg)
@@ -116,19 +107,15 @@ def save_figure(figure: Figure, folder: Path, name: str, description: str) -> by
     return svg
 
 
-def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: int = 4) -> bytes:
+def save_animation(moving: Moving, folder: Path, name: str) -> bytes:
     """Write an animation as GIF and return its bytes; the same frames give the same bytes.
 
-    Args:
-        moving: what to save; its figure is left open.
-        folder: for example ``figures/small_models``; made where missing.
-        name: notebook number and subject, for example ``07_mean_removal``.
-        frames_per_second: speed; equal frames that follow each other are stored once and shown longer.
+    Equal frames that follow each other are stored once and shown longer.
     """
     from matplotlib.animation import PillowWriter
 
     _check(name)
-    writer = PillowWriter(fps=frames_per_second)
+    writer = PillowWriter(fps=_FRAMES_PER_SECOND)
     with tempfile.TemporaryDirectory() as scratch, _laid_out(moving.figure):
         part = Path(scratch) / f"{name}.gif"
         with writer.saving(moving.figure, str(part), dpi=_GIF_DPI):
@@ -141,7 +128,7 @@ def save_animation(moving: Moving, folder: Path, name: str, frames_per_second: i
 
 
 def save_table(frame: pd.DataFrame, folder: Path, name: str) -> Path:
-    """Write a DataFrame as the CSV of a page; arguments as ``save_figure``."""
+    """Write a DataFrame as the CSV of a page."""
     _check(name)
     return save_csv(frame, folder / f"{name}.csv")
 
@@ -211,23 +198,12 @@ def csv_place(study: str, name: str) -> str:
 
 
 def linked_from(html: str, study: str, folder: str = "") -> str:
-    """HTML of a notebook's output whose links lead to the copies.
-
-    Args:
-        html: of an output of this study's notebooks.
-        study: the study's name.
-        folder: the reports' folder, seen from the page and with its slash; empty for a report itself.
-    """
+    """HTML of a notebook's output whose links lead to the copies; `folder` is the reports', seen from the page."""
     return html.replace(f'href="{csv_place(study, "")}', f'href="{folder}{_COPIES}/')
 
 
 def keep_csvs(executed: Path, study: str) -> list[Path]:
-    """Copy the CSVs that an executed notebook links into the folder beside it; older ones of this notebook go.
-
-    Args:
-        executed: the executed notebook; where there is none, only the older copies go.
-        study: the study's name.
-    """
+    """Copy the CSVs that an executed notebook links into the folder beside it; older ones go, also where it is none."""
     folder = executed.parent / _COPIES
     for old in folder.glob(f"{executed.stem[:2]}_*.csv"):
         old.unlink()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
 from lnsim.report.markup import filled, inline
-from lnsim.words import ROLE_LABELS, group_name, header_text, rounded
+from lnsim.words import GROUP_LABELS, ROLE_LABELS, group_name, header_text, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,9 +25,6 @@ __all__ = ["Strip", "cell_text", "table"]
 
 _LONG = 14
 """A table of more rows scrolls in a box of limited height, and can be filtered."""
-
-_WITHIN = "within"
-"""The group of comparisons within one model, which stand beside those of pairs in some tables."""
 
 _GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
 """Class in the style sheet by the group of a pair."""
@@ -90,10 +87,8 @@ def table(
             what a row's pair is; where a column ``relation`` says it closer, that one is shown in its place.
         caption_id: id of the caption, unique on the page.
         label: for example ``Table 1.``; `claim` follows it in bold, then `caption`.
-        formats: by column name (the last level), the format of its floats, where it is not the usual one.
-        labels: by column name, what readers see in its place.
+        formats, labels, transpose: as those of ``Page.table``; a column is known by its last level.
         parted: True for a stronger line wherever another group begins.
-        transpose: True to set attributes downwards, for few rows with many columns.
         whole: True to show all rows of a long table at once.
         kinds: column by whose values readers may filter; that of pairs, ``group``, counts only where it holds groups.
         cards: True where a narrow window shows each row as a card, its cells below one another.
@@ -138,7 +133,7 @@ def _groups(frame: pd.DataFrame, kinds: str) -> list[str]:
     if kinds not in frame.columns or frame.columns.nlevels > 1:
         return []
     values = [str(value) for value in frame[kinds]]
-    return values if kinds != "group" or set(values) <= {*_GROUP_CLASSES, _WITHIN} else []
+    return values if kinds != "group" or set(values) <= set(GROUP_LABELS) else []
 
 
 def _cells(frame: pd.DataFrame, formats: Mapping[str, str], groups: Sequence[str]) -> pd.DataFrame:

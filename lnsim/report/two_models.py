@@ -30,18 +30,9 @@ _LONGEST_NAME = 40
 def write_page_of_two(
     folder: Path, a: Extracted, b: Extracted, found: Comparison, parameters: Mapping[str, Any], progress: Progress
 ) -> Path:
-    """Run the notebook of two models, and write its page.
+    """Run the notebook of two models, and write its page, ``index.html``.
 
-    Args:
-        folder: where everything goes; new, empty, or that of an earlier page on the same two.
-        a: what was read of one model.
-        b: what was read of the other.
-        found: the comparison of the two.
-        parameters: of the notebook, but for the two models and the folder.
-        progress: told when the notebook begins, and when it has ended.
-
-    Returns:
-        The page, ``index.html``.
+    The folder is new, empty, or that of an earlier page on the same two; the parameters are all but the models and it.
 
     Raises:
         NotebookError: when the folder holds something else or cannot be written, the vectors are synthetic, or the
@@ -49,7 +40,12 @@ def write_page_of_two(
     """
     from lnsim.report.html import read_report, write_report
 
-    _check_real(a, b)
+    for one in (a, b):
+        if "replica" in one.vectors.provenance:  # the page would call it real weights
+            raise NotebookError(
+                f"Writing a report on '{one.question.source}': it is a replica, synthetic, and says nothing about a "
+                "model. run_all.py makes the pages of a replica, marked as such."
+            )
     _check_folder(folder, found.names)
     claim_folder(folder)
     progress(0, 1)
@@ -68,16 +64,6 @@ def write_page_of_two(
     page = write_report(read_report(executed), folder / "index.html")
     progress(1, 1)
     return page
-
-
-def _check_real(*two: Extracted) -> None:
-    """Refuse synthetic vectors: the page would call them real weights."""
-    for one in two:
-        if "replica" in one.vectors.provenance:
-            raise NotebookError(
-                f"Writing a report on '{one.question.source}': it is a replica, synthetic, and says nothing about a "
-                "model. run_all.py makes the pages of a replica, marked as such."
-            )
 
 
 def _check_folder(folder: Path, names: tuple[str, str]) -> None:

@@ -20,23 +20,12 @@ from lnsim.checkpoint.roles import ROLES
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
 
-__all__ = [
-    "GROUPINGS",
-    "KINDS",
-    "MATRIX_KINDS",
-    "NUMBERS",
-    "RELATED_KINDS",
-    "Model",
-    "Relation",
-    "Study",
-    "list_studies",
-    "load_study",
-]
+__all__ = ["KINDS", "MATRIX_KINDS", "Model", "Relation", "Study", "list_studies", "load_study"]
 
-NUMBERS: tuple[str, ...] = tuple(f"{number:02d}" for number in range(14))
+_NUMBERS = tuple(f"{number:02d}" for number in range(14))
 """Notebook numbers that a study may speak of."""
 
-GROUPINGS: tuple[str, ...] = ("kind", "family")
+_GROUPINGS = ("kind", "family")
 """By what the models of a study can be grouped."""
 
 MATRIX_KINDS: tuple[str, ...] = ("k_proj", "v_proj")
@@ -55,11 +44,11 @@ KINDS: Mapping[str, str] = {
 }
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
-RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))
+_RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))
 """Kinds whose two models share an origin."""
 
 _DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
-_MADE = {"copies": ("exact_copy",), "derived": RELATED_KINDS, "controls": ("independent",)}
+_MADE = {"copies": ("exact_copy",), "derived": _RELATED_KINDS, "controls": ("independent",)}
 """By parameter, the kinds of relation that its pairs must have on record: no label without its evidence."""
 
 Text = Annotated[str, Meta(pattern=r"\S")]
@@ -137,7 +126,7 @@ class Relation(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def related(self) -> bool:
         """True where the two share an origin: a positive control."""
-        return self.kind in RELATED_KINDS
+        return self.kind in _RELATED_KINDS
 
     @property
     def independent(self) -> bool:
@@ -242,16 +231,13 @@ class Study(Struct, frozen=True, forbid_unknown_fields=True):
         return {model.label: model.colour for model in self.models}
 
     def kinds(self, by: str) -> Mapping[str, str]:
-        """What each model is counted as where models are grouped, by key, in a reader's words.
-
-        Args:
-            by: ``kind`` or ``family``.
+        """What each model is counted as, by key, in a reader's words; `by` is ``kind`` or ``family``.
 
         Raises:
-            StudyError: for anything else.
+            StudyError: for another grouping.
         """
-        if by not in GROUPINGS:
-            raise StudyError(f"Grouping the models of '{self.name}': expected {' or '.join(GROUPINGS)}, found '{by}'.")
+        if by not in _GROUPINGS:
+            raise StudyError(f"Grouping the models of '{self.name}': expected {' or '.join(_GROUPINGS)}, found '{by}'.")
         return {model.key: getattr(model, by).replace("moe", "MoE") for model in self.models}
 
     def model(self, key: str) -> Model:
@@ -347,8 +333,8 @@ def _checked(table: Mapping[str, Any]) -> Study:
         _check_model(study, model)
     _check_relations(study)
     for number in (*study.experiments, *study.not_run):
-        if number not in NUMBERS:
-            raise StudyError(f"key '{number}': expected a notebook number, {NUMBERS[0]} to {NUMBERS[-1]}.")
+        if number not in _NUMBERS:
+            raise StudyError(f"key '{number}': expected a notebook number, {_NUMBERS[0]} to {_NUMBERS[-1]}.")
     for number, given in study.experiments.items():
         _check_parameters(study, number, given)
     for number, reason in study.not_run.items():

@@ -16,15 +16,7 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.study.catalog import Model, Study
 
-__all__ = [
-    "SOURCES",
-    "StudyVectors",
-    "fetch_command",
-    "fetch_study",
-    "no_replica",
-    "source_kind",
-    "study_vectors",
-]
+__all__ = ["SOURCES", "StudyVectors", "fetch_command", "fetch_study", "no_replica", "source_kind", "study_vectors"]
 
 SOURCES = ("auto", "stored", "hub", "replica")
 """What a user may ask for; ``auto`` is stored vectors where present, else a replica, and never the network."""
@@ -32,13 +24,7 @@ SOURCES = ("auto", "stored", "hub", "replica")
 
 @dataclass(frozen=True, slots=True)
 class StudyVectors:
-    """The vectors of a study's models.
-
-    Args:
-        kind: where they come from: ``stored``, ``hub`` or ``replica``.
-        vectors: by model key, in the study's order.
-        missing: by model key, why there are none.
-    """
+    """The vectors of a study's models by key, in its order; where they come from, and why there are none of a model."""
 
     kind: str
     vectors: Mapping[str, NormVectors]
@@ -61,12 +47,8 @@ def fetch_command(study: Study) -> str:
 def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) -> dict[str, str]:
     """Read the norm vectors of a study's models from the Hub into ``data/vectors``; this uses the network.
 
-    Args:
-        study: as read from its file.
-        each: called with a model's key when it has been read.
-
-    Returns:
-        By model key, why it could not be read; the others were.
+    Each is called with a model's key when it has been read. Returns, by model key, why it could not be read; the others
+    were.
 
     Raises:
         StudyError: when the study's file does not allow the source ``hub``.
@@ -97,11 +79,12 @@ def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None
         StudyError: for a source or a model key that the study does not have, or a replica that was not made.
     """
     kind = source_kind(study, source)
+    models = study.models if keys is None else [study.model(key) for key in keys]
     if kind == "replica":
-        return _replica_vectors(study, _models(study, keys))
+        return _replica_vectors(study, models)
     found: dict[str, NormVectors] = {}
     missing: dict[str, str] = {}
-    for model in _models(study, keys):
+    for model in models:
         try:
             found[model.key] = _load(model, kind)
         except SourceError as error:
@@ -160,14 +143,6 @@ def _replica_vectors(study: Study, models: Iterable[Model]) -> StudyVectors:
     except (OSError, ValueError, SourceError):
         raise no_replica(study, "the vectors") from None
     return StudyVectors("replica", found, {key: reasons[key] for key in paths if key in reasons})
-
-
-def _models(study: Study, keys: Iterable[str] | None) -> list[Model]:
-    known = {model.key: model for model in study.models}
-    wanted = list(known) if keys is None else list(keys)
-    if unknown := [key for key in wanted if key not in known]:
-        raise StudyError(f"Study '{study.name}' has no model '{unknown[0]}'; its models are {', '.join(known)}.")
-    return [known[key] for key in wanted]
 
 
 def _load(model: Model, kind: str) -> NormVectors:

@@ -19,7 +19,7 @@ from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.paths import replica_dir, working_root
 from lnsim.report.page import Page
 from lnsim.study.catalog import Model, Study
-from lnsim.study.vectors import fetch_command, no_replica, source_kind
+from lnsim.study.vectors import no_replica, source_kind
 from studies.projections.matrices import WeightMatrix, find_weights
 
 __all__ = ["StudyWeights", "fetch_for", "fetch_weights", "page_weights", "study_weights", "weights_path"]
@@ -97,13 +97,7 @@ def page_weights(
         StudyError: when none has any.
     """
     found = study_weights(page.study, page.source, keys, kinds, layers)
-    if not found.matrices:
-        key, reason = next(iter(found.missing.items()))
-        raise StudyError(
-            f"Notebook {page.number}, study '{page.study.name}': model '{key}' has no projection matrices. "
-            f"{reason} To have them: {fetch_command(page.study)} --only {page.number}"
-        )
-    page.opened(found.kind, found.opened, found.missing)
+    page.opened(found.kind, found.opened, found.missing, "projection matrices")
     return dict(found.matrices)
 
 
