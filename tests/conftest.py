@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import ssl
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +21,9 @@ os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".p
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from hub_stand_in import HubStandIn
+
+# Each test has a client of its own, and each client would read the same file of certificates again, for 50 ms.
+ssl.create_default_context = functools.cache(ssl.create_default_context)  # type: ignore[assignment]
 
 # Programs for a real browser, which import one another; they are run by themselves.
 collect_ignore = ["browser"]

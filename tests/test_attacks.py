@@ -64,7 +64,6 @@ def test_an_attack_ends_in_one_error_and_nothing_written_or_in_the_right_bits(
 ) -> None:
     name = source(row, place)
     before = everything_under(tmp_path)
-    gc.collect()
     gc.freeze()  # what other tests left behind is not gone through again and again at the attack's expense
     begun = time.process_time()
     if isinstance(row.outcome, Refuses):
