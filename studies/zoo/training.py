@@ -14,7 +14,7 @@ from studies.zoo.models import N_BYTES, norm_modules
 from studies.zoo.recipes import Recipe
 from studies.zoo.texts import Text
 
-__all__ = ["held_out_loss", "train"]
+__all__ = ["DECAY", "held_out_loss", "share_of_rate", "train"]
 
 WARM_UP = 1 / 12
 """Share of the steps in which the rate rises."""
@@ -67,7 +67,7 @@ def train(model: PreTrainedModel, recipe: Recipe, text: Text, teacher: PreTraine
         loss.backward()
         torch.nn.utils.clip_grad_norm_(learning, 1.0)
         for group in optimiser.param_groups:
-            group["lr"] = recipe.rate * _share_of_rate(number, recipe.steps)
+            group["lr"] = recipe.rate * share_of_rate(number, recipe.steps)
         optimiser.step()
         optimiser.zero_grad()
         step(number + 1)
@@ -100,7 +100,7 @@ def _rows(data: torch.Tensor, starts: np.ndarray, recipe: Recipe) -> torch.Tenso
     return torch.stack([data[start : start + recipe.size.context + 1] for start in starts.tolist()]).long()
 
 
-def _share_of_rate(number: int, steps: int) -> float:
+def share_of_rate(number: int, steps: int) -> float:
     rising = min(1.0, (number + 1) / max(1.0, WARM_UP * steps))
     falling = 0.5 * (1 + math.cos(math.pi * number / steps))
     return rising * (LAST_RATE + (1 - LAST_RATE) * falling)
