@@ -245,7 +245,11 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="compare this role only, by lnsim's name or the Llama family's; may be repeated",
     )
     parser.add_argument(
-        "--permutations", type=_whole(1, 100_000), default=9999, metavar="N", help="permutations of the channels (9999)"
+        "--permutations",
+        type=_whole(1, 100_000),
+        default=99_999,
+        metavar="N",
+        help="permutations of the channels that a test may cost (99999); strangers are told after some hundred",
     )
     parser.add_argument("--seed", type=_whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
     parser.add_argument(

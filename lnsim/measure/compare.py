@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -24,24 +24,21 @@ from lnsim.measure.comparable import (
     lone_layers,
     matched_layers,
     not_comparable_roles,
-    same_bits,
     why_not_bits,
 )
+from lnsim.measure.judge import Judgement, judge, why_apart
 from lnsim.measure.metrics import pairwise, undefined_rows
-from lnsim.measure.nulls import holm
+from lnsim.measure.pair_test import MOST
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
-from lnsim.measure.verdict import Evidence, NormTest, verdict
 
-__all__ = ["PairSummary", "RoleSummary", "summarise_pair", "summarise_role", "why_apart"]
+__all__ = ["PairSummary", "RoleSummary", "summarise_pair", "summarise_role"]
 
-_PER_HEAD = frozenset({"q_norm", "k_norm"})
-"""Their channels are those of a head, and rotary positions turn channels of the same number at the same speed in every
-model; so strangers may agree in them, and the permutation test is not exact."""
+_MOST_A_ROLE = 9_999
+"""Permutations that one role costs at most; the verdict rests on a test of its own."""
 
 _MEANS = {"cosine_mean": "cosine", "pearson_mean": "pearson", "spearman_mean": "spearman", "rel_l2_mean": "rel_l2"}
 _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
-_OF_PARTNERS = ("same", "elsewhere", "without")
-_OF_NULL = ("pvalue", "null_mean", "null_std", "p_ranks")
+_OF_NULL = ("pvalue", "null_mean", "null_std")
 
 
 Rows = npt.NDArray[np.intp]
@@ -66,13 +63,9 @@ class RoleSummary:
         n_permutations: how many.
         seed: of the permutations.
         layers: the layer numbers compared; -1 stands for a norm outside the blocks.
-        p_ranks: pvalue of the same test by ranks.
-        same: layers of the shorter stack whose best partner has the same number; elsewhere and without likewise.
-        one_length: whether both have the same layer numbers.
-        identical: whether these and all stored bits, biases too, are the same.
+        by_layer: one record a layer compared: ``layer_a``, ``layer_b``, ``cosine`` and ``r``.
         in_verdict: whether the role takes part in the verdict.
         notes: why a measure is None, and what else a reader must know.
-        p_holm: pvalue adjusted over all roles of the verdict, once they are known; p_ranks_holm likewise.
     """
 
     n_layers_compared: int
@@ -90,16 +83,9 @@ class RoleSummary:
     n_permutations: int
     seed: int
     layers: tuple[int, ...]
-    p_ranks: float | None
-    same: int | None
-    elsewhere: int | None
-    without: int | None
-    one_length: bool
-    identical: bool
+    by_layer: tuple[Mapping[str, float | None], ...]
     in_verdict: bool
     notes: tuple[str, ...]
-    p_holm: float | None = None
-    p_ranks_holm: float | None = None
 
     def __post_init__(self) -> None:
         values = (getattr(self, name) for name in self.__slots__)
@@ -107,31 +93,22 @@ class RoleSummary:
         if undefined or not self.layers or self.n_layers_compared != len(self.layers):
             raise ComparisonError(f"Summing up a role: expected layers, and None for what is undefined; found {self}.")
 
-    @property
-    def tested(self) -> bool:
-        """Whether there is evidence for a verdict."""
-        return self.in_verdict and self.pvalue is not None and self.same is not None
-
 
 @dataclass(frozen=True, slots=True)
 class PairSummary:
     """Two models compared.
 
     Args:
-        roles: what was measured, by role; at least one.
+        roles: what was measured, by role; none where nothing can be compared.
         not_compared: by role, why it, or which of its layers, had no counterpart.
-        verdict: a key of ``verdict.RULES``.
-        obstacle: what stands in the way of a verdict, where it is ``not_comparable``; else empty.
+        judgement: the verdict, and the test that it rests on.
     """
 
     roles: Mapping[str, RoleSummary]
     not_compared: Mapping[str, str]
-    verdict: str
-    obstacle: str = ""
+    judgement: Judgement
 
     def __post_init__(self) -> None:
-        if not self.roles or (self.verdict == "not_comparable") != bool(self.obstacle):
-            raise ComparisonError(f"Summing up a pair: expected roles, and an obstacle or a verdict; found {self}.")
         for name in ("roles", "not_compared"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
@@ -139,70 +116,38 @@ class PairSummary:
 def summarise_pair(
     a: NormVectors,
     b: NormVectors,
-    n_permutations: int = 9999,
+    n_permutations: int = MOST,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, planned: None,
 ) -> PairSummary:
-    """Compare every role that both models have.
+    """Compare every role that both models have, and judge the pair.
 
     Args:
         a: one model; lengths of differences are over those of its vectors.
         b: the other.
-        n_permutations: of the channels, one permutation shared by all layers of a role.
+        n_permutations: of the channels that a test may cost; the test of a role costs 9,999 at most.
         seed: of the permutations; they are the same ones for all roles of one width.
-        progress: told how many roles are done of how many.
+        progress: told how many roles are done of how many, the verdict being one more.
 
     Raises:
-        ComparisonError: when no role can be compared, or what is added to the stored γ is not known; the message says
-            why.
+        ComparisonError: when what is added to the stored γ is not known; the message says why.
     """
+    judgement = judge([(a, b)], n_permutations, seed)[0]
+    refused = not_comparable_roles(a, b)
+    if judgement.rows is None:
+        return PairSummary({}, refused, judgement)
     roles = common_roles(a, b)
     check_offsets(a, b)
     orders: dict[int, Orders] = {}
     found: dict[str, RoleSummary] = {}
     for role in roles:
-        progress(len(found), len(roles))
+        progress(1 + len(found), 1 + len(roles))
         size = a[role].hidden_size
         if size not in orders:
-            orders[size] = channel_orders(size, n_permutations, seed)
+            orders[size] = channel_orders(size, min(n_permutations, _MOST_A_ROLE), seed)
         found[role] = summarise_role(a[role], b[role], orders[size], seed)
-    progress(len(found), len(roles))
-    found = _adjusted(found)
-    tests = _tests(found)
-    key = verdict(Evidence(tests, min(1.0, len(tests) / (1 + n_permutations))))
-    obstacle = "" if tests else "no norm of the residual stream has a defined r in all layers"
-    return PairSummary(found, {**not_comparable_roles(a, b), **lone_layers(a, b, roles)}, key, obstacle)
-
-
-def _adjusted(found: Mapping[str, RoleSummary]) -> dict[str, RoleSummary]:
-    """The same roles with p adjusted over those that the verdict rests on."""
-    tested = [role for role, one in found.items() if one.tested]
-    p_holm, p_ranks_holm = (
-        dict(zip(tested, holm([getattr(found[role], name) for role in tested]), strict=True))
-        for name in ("pvalue", "p_ranks")
-    )
-    return {
-        role: replace(one, p_holm=p_holm.get(role), p_ranks_holm=p_ranks_holm.get(role)) for role, one in found.items()
-    }
-
-
-def _tests(found: Mapping[str, RoleSummary]) -> tuple[NormTest, ...]:
-    """What the verdict rests on."""
-    # "Identical" speaks of every vector compared, so also of those in roles that are not tested.
-    identical = all(one.identical for one in found.values())
-    return tuple(_norm_test(one, identical) for one in found.values() if one.tested)
-
-
-def _norm_test(one: RoleSummary, identical: bool) -> NormTest:
-    values = {name: getattr(one, name) for name in ("p_holm", "p_ranks_holm", "same", "elsewhere", "without")}
-    return NormTest(**values, one_length=one.one_length, identical=identical)
-
-
-def why_apart(role: str) -> str:
-    """Why a role takes no part in a verdict; an empty text for the norms of the residual stream, which do."""
-    if role.rpartition("/")[2] in _PER_HEAD:
-        return "rotary positions treat a head's channels alike in all models"
-    return "what it acts on is not known" if role.startswith("other") else ""
+    progress(1 + len(found), 1 + len(roles))
+    return PairSummary(found, {**refused, **lone_layers(a, b, roles)}, judgement)
 
 
 def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) -> RoleSummary:
@@ -226,6 +171,7 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
         **means,
         "changed_ratio": _changed(a, b, (rows_a, rows_b), notes),
         **_aligned(a, b, notes),
+        "by_layer": _by_layer(matched, layers.tolist()),
         **_tested(matched, orders, notes, means["pearson_mean"]),
     }
     if apart:
@@ -236,8 +182,6 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
         n_layers_compared=len(layers),
         n_permutations=int(orders.shape[1]),
         seed=seed,
-        one_length=np.array_equal(a.layers, b.layers),
-        identical=same_bits(a, b),
         in_verdict=not apart,
         notes=tuple(notes),
     )
@@ -270,22 +214,27 @@ def _aligned(a: RoleVectors, b: RoleVectors, notes: list[str]) -> dict[str, Any]
     values = pairwise(a.scale, b.scale, "pearson")
     if not np.isfinite(values).all():
         notes.append(f"{', '.join(_OF_ALIGNMENT)} are not defined: a layer has no r")
-        return dict.fromkeys((*_OF_ALIGNMENT, *_OF_PARTNERS))
-    matrix = LayerMatrix(values, a.layers, b.layers)
-    counts = matrix.partner_counts()
-    found: dict[str, Any] = {name: counts[name] for name in _OF_PARTNERS}
+        return dict.fromkeys(_OF_ALIGNMENT)
     if min(values.shape) < 2:
         notes.append(f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose")
-        return found | dict.fromkeys(_OF_ALIGNMENT)
-    found["alignment_rate"], found["margin"] = matrix.alignment_rate(), matrix.margin()
-    return found | {"best_offset": matrix.best_offset()}
+        return dict.fromkeys(_OF_ALIGNMENT)
+    matrix = LayerMatrix(values, a.layers, b.layers)
+    return dict(zip(_OF_ALIGNMENT, (matrix.best_offset(), matrix.alignment_rate(), matrix.margin()), strict=True))
 
 
 def _tested(matched: Matched, orders: Orders, notes: list[str], pearson: float | None) -> dict[str, float | None]:
-    """The mean r of matched layers against permuted channels, and the same by ranks."""
+    """The mean r of matched layers against permuted channels."""
     if pearson is None:
         notes.append("pvalue, null_mean, null_std are not defined: the mean r is not")
         return dict.fromkeys(_OF_NULL)
-    a, b = matched
-    null, ranks = (matched_null(a, b, orders, correlation=kind) for kind in ("pearson", "spearman"))
-    return dict(zip(_OF_NULL, (null.pvalue, null.null_mean, null.null_std, ranks.pvalue), strict=True))
+    null = matched_null(*matched, orders)
+    return dict(zip(_OF_NULL, (null.pvalue, null.null_mean, null.null_std), strict=True))
+
+
+def _by_layer(matched: Matched, layers: Sequence[int]) -> tuple[Mapping[str, float | None], ...]:
+    cosines, correlations = (np.diag(pairwise(*matched, metric)).tolist() for metric in ("cosine", "pearson"))
+    defined = ([value if math.isfinite(value) else None for value in values] for values in (cosines, correlations))
+    return tuple(
+        {"layer_a": layer, "layer_b": layer, "cosine": cosine, "r": r}
+        for layer, cosine, r in zip(layers, *defined, strict=True)
+    )

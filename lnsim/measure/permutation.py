@@ -37,7 +37,9 @@ __all__ = [
     "channel_orders",
     "layer_values",
     "matched_null",
+    "order_stream",
     "permutation_test",
+    "permuted_sums",
     "shared_null_std",
 ]
 
@@ -118,15 +120,23 @@ def channel_orders(hidden_size: int, n_permutations: int, seed: int) -> Orders:
         raise ComparisonError(
             f"Shuffling {hidden_size} channels {n_permutations} times: expected at least 1 permutation of 1 channel."
         )
+    return order_stream(hidden_size, seed)(n_permutations)
+
+
+def order_stream(hidden_size: int, seed: int) -> Callable[[int], Orders]:
+    """What gives the next permutations of a seed, as many as asked for; together they are those of channel_orders."""
     kind = np.uint16 if hidden_size <= 2**16 else np.uint32
-    generator = np.random.default_rng(seed)
-    orders = np.empty((hidden_size, n_permutations), dtype=kind)
-    step = max(1, _BATCH // hidden_size)
-    for start in range(0, n_permutations, step):
-        stop = min(start + step, n_permutations)
-        batch = np.tile(np.arange(hidden_size), (stop - start, 1))
-        orders[:, start:stop] = generator.permuted(batch, axis=1).T
-    return orders
+    generator, step = np.random.default_rng(seed), max(1, _BATCH // hidden_size)
+
+    def following(n_permutations: int) -> Orders:
+        orders = np.empty((hidden_size, n_permutations), dtype=kind)
+        for start in range(0, n_permutations, step):
+            stop = min(start + step, n_permutations)
+            batch = np.tile(np.arange(hidden_size), (stop - start, 1))
+            orders[:, start:stop] = generator.permuted(batch, axis=1).T
+        return orders
+
+    return following
 
 
 def matched_null(
@@ -169,14 +179,21 @@ def shared_null_std(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     return _exact_std(centred_unit(rows_a), centred_unit(rows_b))
 
 
-def _mean_test(unit_a: Floats, unit_b: Floats, orders: Orders, alternative: str) -> NullResult:
-    """The sum of all correlations under a permutation is a sum of one entry a row of ``A^T B``, the matrix of channel
-    products; so the rows are multiplied once and not once a permutation.
+def permuted_sums(unit_a: Floats, unit_b: Floats, orders: Orders) -> Floats:
+    """The sum of all correlations under each permutation, shape ``(n_permutations,)``.
+
+    It is a sum of one entry a row of ``A^T B``, the matrix of channel products; so the rows are multiplied once and not
+    once a permutation.
     """
     sums = np.zeros(orders.shape[1])
     for start in range(0, len(orders), _BLOCK):
         products = unit_a[:, start : start + _BLOCK].T @ unit_b
         sums += _gathered(products, orders[start : start + _BLOCK])
+    return sums
+
+
+def _mean_test(unit_a: Floats, unit_b: Floats, orders: Orders, alternative: str) -> NullResult:
+    sums = permuted_sums(unit_a, unit_b, orders)
     null = pvalue(float(np.sum(unit_a * unit_b)) / len(unit_a), sums / len(unit_a), alternative)
     return replace(null, exact_mean=0.0, exact_std=_exact_std(unit_a, unit_b))
 

@@ -2,151 +2,152 @@
 
 What is on record about the two models is no part of the evidence, so it cannot move the choice. No sentence says how a
 signal came about: the vectors of a copy, of a fine-tune and of two children of one base differ in nothing that is
-measured here, and chance, common design or a permuted copy remain. The rules, the first that fits:
+measured here. The rules, the first that fits:
 
-===============  ====================================================================================================
-key              chosen where
-===============  ====================================================================================================
-not_comparable   no norm of one can be set against a norm of the other
-identical        the same layers, and every weight and bias compared has the same stored bits
-undecided        with so few permutations no p could be below the level after adjustment
-one_by_one       signal; the stacks have the same layers, and most have their best partner at the same number
-rearranged       signal; layers have partners, but not so
-unplaced         signal; no layer has a partner
-contradictory    one of Pearson and ranks is below the level after adjustment, and the other is not for the same norm
-none             nothing is below the level after adjustment
-===============  ====================================================================================================
+==============  ========================================================================================================
+key             chosen where
+==============  ========================================================================================================
+identical       the same layers, and every weight and bias compared has the same stored bits
+own_order       the channels of both models have an order of their own
+not_comparable  no norm of one can be set against a norm of the other
+too_few         with so few permutations no p could be at or below the weak level
+border          the permutations leave open on which side of a level p is
+one_by_one      strong; the stacks have the same layers, and most have their best partner at the same number
+rearranged      strong; layers have partners, but not so
+unplaced        strong; no layer has a partner
+weak            p is at or below the weak level
+none            p is above the weak level
+==============  ========================================================================================================
 
-*Signal*: for at least one kind of norm the mean r of matched layers and its counterpart by ranks both have an adjusted
-p below the level. A *partner* is a layer of the other model whose r is at least ``alignment.PARTNER_FROM``.
-The sentences themselves stand in ``SENTENCES``.
+*Strong*: p, adjusted over the pairs that were asked about together, is at most ``STRONG``; *weak*: at most ``WEAK``. p
+is that of ``pair_test``: one test a pair, the larger p of r and ranks. A *partner* is a layer of the other model whose
+r is at least ``alignment.PARTNER_FROM``. The sentences themselves stand in ``SENTENCES``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.nulls import LEVEL
+from lnsim.measure.pair_test import LEVELS, STRONG, WEAK
 
-__all__ = ["RULES", "SENTENCES", "SIGNALS", "Evidence", "NormTest", "sentence", "verdict"]
+__all__ = ["READINGS", "RULES", "SENTENCES", "SIGNALS", "STRENGTHS", "Evidence", "sentence", "verdict"]
 
-SIGNALS = ("identical", "one_by_one", "rearranged", "unplaced")
-"""Keys of the sentences that speak of a signal."""
-
-
-@dataclass(frozen=True, slots=True)
-class NormTest:
-    """What was found for one kind of norm.
-
-    Args:
-        p_holm: p of the mean r over matched layers, adjusted over every test of the study.
-        p_ranks_holm: the same by ranks.
-        same: layers of the shorter stack whose best partner has the same number; elsewhere and without likewise.
-        elsewhere: those whose best partner has another number.
-        without: those without a partner.
-        one_length: True where both stacks have the same layer numbers.
-        identical: True where these, and all stored bits, are the same.
-    """
-
-    p_holm: float
-    p_ranks_holm: float
-    same: int
-    elsewhere: int
-    without: int
-    one_length: bool
-    identical: bool
-
-    def __post_init__(self) -> None:
-        probabilities = all(math.isfinite(p) and 0 < p <= 1 for p in (self.p_holm, self.p_ranks_holm))
-        if not probabilities or min(self.same, self.elsewhere, self.without) < 0 or not self.n_layers:
-            raise ComparisonError(
-                f"Judging a pair: expected p-values above 0 and up to 1 and at least one layer, found {self}."
-            )
-
-    @property
-    def n_layers(self) -> int:
-        """Layers of the shorter stack."""
-        return self.same + self.elsewhere + self.without
-
-    @property
-    def seen(self) -> tuple[bool, bool]:
-        """Whether Pearson, and whether ranks, are below LEVEL."""
-        return self.p_holm < LEVEL, self.p_ranks_holm < LEVEL
+READINGS = (
+    "one was trained further from the other; both were trained further from one base; or both began with the same "
+    "initial random numbers"
+)
+"""What a shared-origin signal may come from, whatever its strength; none of them can be told from another here."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What was measured on one pair of models.
 
     Args:
-        tests: one a kind of norm; none where nothing can be compared.
-        least_p: the smallest adjusted p that this many permutations and tests could have given.
+        pvalue: of the pair, adjusted over the pairs that were asked about together; low and high are the ends of the
+            interval that the permutations drawn allow, adjusted likewise. None where nothing was tested.
+        least: the smallest adjusted p that the permutations could have given.
+        ordered: whether the channels of both models have an order of their own.
+        identical: whether all stored bits, and the layers, are the same.
+        same: layers of the shorter stack whose best partner has the same number; elsewhere and without likewise.
+        one_length: whether both stacks have the same layer numbers.
     """
 
-    tests: tuple[NormTest, ...]
-    least_p: float
+    pvalue: float | None
+    low: float = 0.0
+    high: float = 1.0
+    least: float = 0.0
+    ordered: bool = False
+    identical: bool = False
+    same: int = 0
+    elsewhere: int = 0
+    without: int = 0
+    one_length: bool = True
+
+    def __post_init__(self) -> None:
+        p = 1.0 if self.pvalue is None else self.pvalue
+        if not 0 < p <= 1 or not 0 <= self.low <= self.high or min(self.same, self.elsewhere, self.without) < 0:
+            raise ComparisonError(f"Judging a pair: expected p above 0 and up to 1, and counts; found {self}.")
 
     @property
-    def signals(self) -> tuple[NormTest, ...]:
-        """The tests that both Pearson and ranks pass."""
-        return tuple(test for test in self.tests if all(test.seen))
+    def open(self) -> bool:
+        """Whether the interval of p lies on both sides of a level; where no permutation reached r, whether p, which is
+        then the smallest that so many could give, is above the strong level."""
+        if self.low == 0.0:
+            return (self.pvalue or 1.0) > STRONG and self.high > STRONG
+        return any(self.low <= level < self.high for level in LEVELS)
 
     @property
     def in_step(self) -> bool:
-        """In equal stacks, most layers of the tests with a signal have their best partner at the same number."""
-        return all(test.one_length for test in self.signals) and 2 * self._sum("same") > self._sum("n_layers")
+        """In equal stacks, most layers have their best partner at the same number."""
+        return self.one_length and self.same > self.elsewhere + self.without
 
-    @property
-    def partners(self) -> bool:
-        """Some layer of the tests with a signal has a partner."""
-        return self._sum("same") + self._sum("elsewhere") > 0
-
-    def _sum(self, name: str) -> int:
-        return sum(int(getattr(test, name)) for test in self.signals)
+    def at_most(self, level: float) -> bool:
+        """Whether p is there and at most so much."""
+        return self.pvalue is not None and self.pvalue <= level
 
 
 _HOLDS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
-    ("not_comparable", lambda found: not found.tests),
-    ("identical", lambda found: all(test.identical for test in found.tests)),
-    ("undecided", lambda found: found.least_p >= LEVEL),
-    ("one_by_one", lambda found: bool(found.signals) and found.in_step),
-    ("rearranged", lambda found: bool(found.signals) and found.partners),
-    ("unplaced", lambda found: bool(found.signals)),
-    ("contradictory", lambda found: any(any(test.seen) for test in found.tests)),
+    ("identical", lambda found: found.identical),
+    ("own_order", lambda found: found.ordered),
+    ("not_comparable", lambda found: found.pvalue is None),
+    ("too_few", lambda found: found.least > WEAK),
+    ("border", lambda found: found.open),
+    (
+        "one_by_one",
+        lambda found: found.at_most(STRONG) and found.one_length and found.same > found.elsewhere + found.without,
+    ),
+    ("rearranged", lambda found: found.at_most(STRONG) and found.same + found.elsewhere > 0),
+    ("unplaced", lambda found: found.at_most(STRONG)),
+    ("weak", lambda found: found.at_most(WEAK)),
     ("none", lambda found: True),
 )
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
-        "not_comparable": "no norm of one can be set against a norm of the other",
         "identical": "the same layers, and every weight and bias compared has the same stored bits",
-        "undecided": "with so few permutations no p could be below the level after adjustment",
-        "one_by_one": "signal; the stacks have the same layers, and most have their best partner at the same number",
-        "rearranged": "signal; layers have partners, but not so",
-        "unplaced": "signal; no layer has a partner",
-        "contradictory": "one of Pearson and ranks is below the level after adjustment, and the other is not for the "
-        "same norm",
-        "none": "nothing is below the level after adjustment",
+        "own_order": "the channels of both models have an order of their own",
+        "not_comparable": "no norm of one can be set against a norm of the other",
+        "too_few": "with so few permutations no p could be at or below the weak level",
+        "border": "the permutations leave open on which side of a level p is",
+        "one_by_one": "strong; the stacks have the same layers, and most have their best partner at the same number",
+        "rearranged": "strong; layers have partners, but not so",
+        "unplaced": "strong; no layer has a partner",
+        "weak": "p is at or below the weak level",
+        "none": "p is above the weak level",
     }
 )
 """When each sentence is chosen, in the order in which they are tried."""
 
+STRENGTHS: Mapping[str, str] = MappingProxyType(
+    {
+        **{key: key for key in ("identical", "not_comparable", "border", "weak", "none")},
+        **dict.fromkeys(("own_order", "too_few"), "not_decided"),
+        **dict.fromkeys(("one_by_one", "rearranged", "unplaced"), "strong"),
+    }
+)
+"""How strong a sentence is, by its key."""
+
+SIGNALS = ("identical", "one_by_one", "rearranged", "unplaced")
+"""Keys of the sentences that speak of a signal that strangers do not give."""
 
 SENTENCES: Mapping[str, str] = MappingProxyType(
     {
-        "not_comparable": "Not comparable: {why}.",
         "identical": "Identical, bit for bit, in every norm vector compared.",
-        "undecided": "Not decided: too few permutations for this many tests.",
-        "one_by_one": "Shared-origin signal, layer by layer: compatible with one trained further from the other, or "
-        "both from the same base.",
-        "rearranged": "Shared-origin signal, layers not one by one: compatible with a common ancestor, or with layers "
-        "cut, repeated or moved.",
-        "unplaced": "Shared-origin signal, no layer with a close partner: compatible with a distant common ancestor.",
-        "contradictory": "Weak or contradictory: Pearson and ranks disagree.",
+        "own_order": "Not decided: the channels of both models have an order of their own, as fixed positions give "
+        "them, so that strangers agree too.",
+        "not_comparable": "Not comparable: {why}.",
+        "too_few": "Not decided: too few permutations for this many pairs.",
+        "border": "On the border of a level: the permutations drawn leave open on which side it lies.",
+        "one_by_one": f"Strong shared-origin signal, layer by layer. Compatible with: {READINGS}.",
+        "rearranged": "Strong shared-origin signal, layers not one by one, as where layers were cut, repeated or "
+        f"moved. Compatible with: {READINGS}.",
+        "unplaced": f"Strong shared-origin signal, no layer with a close partner. Compatible with: {READINGS}.",
+        "weak": "Weak signal: about one pair of strangers in twenty gives as much. Compatible with: chance; "
+        f"{READINGS}.",
         "none": "No shared-origin signal in the norm vectors; this does not show independence.",
     }
 )

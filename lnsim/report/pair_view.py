@@ -16,7 +16,7 @@ from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
 from lnsim.errors import LnsimError
 from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
-from lnsim.measure.verdict import sentence
+from lnsim.measure.pair_test import MOST
 from lnsim.near_names import with_near_names
 from lnsim.report.markup import typographic
 from lnsim.tables import aligned, card, table
@@ -43,10 +43,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("mean Pearson r", "pearson_mean", ".4f"),
     ("  of permuted channels: mean", "null_mean", ".4f"),
     ("  their standard deviation", "null_std", ".4f"),
-    ("p, one-sided", "pvalue", "p"),
-    ("  after Holm", "p_holm", "p"),
+    ("p of this role alone", "pvalue", "p"),
     ("mean Spearman r", "spearman_mean", ".4f"),
-    ("  p by ranks, after Holm", "p_ranks_holm", "p"),
     ("L2 of a - b over that of a", "rel_l2_mean", ".4f"),
     ("stored values changed", "changed_ratio", ".1%"),
     ("best offset of the layers", "best_offset", "+d"),
@@ -76,7 +74,7 @@ class Comparison:
     def sentence(self) -> str:
         """The verdict: one sentence out of a fixed set; of a replica it begins by saying that it is synthetic."""
         replica = any("replica" in vectors.provenance for vectors in (self.a, self.b))
-        return sentence(self.summary.verdict, self.summary.obstacle, replica)
+        return self.summary.judgement.sentence(replica)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -96,21 +94,34 @@ class Comparison:
             "b": self.names[1],
             "roles": {role: asdict(one) for role, one in self.summary.roles.items()},
             "not_compared": dict(self.summary.not_compared),
-            "verdict": self.summary.verdict,
-            "sentence": self.sentence,
+            "verdict": self._verdict(),
             "models": {side: _model(vectors) for side, _, vectors in self._sides()},
             "requests": self.a.requests + self.b.requests,
             "bytes_received": self.a.bytes_received + self.b.bytes_received,
             "report": report,
         }
 
+    def _verdict(self) -> dict[str, Any]:
+        found, test = self.summary.judgement, self.summary.judgement.test
+        measured = ("pvalue", "pvalue_se", "p_ranks", "n_permutations")
+        return {
+            "key": found.key,
+            "strength": found.strength,
+            "sentence": self.sentence,
+            "r": None if test is None else test.r,
+            "r_low": found.r_low,
+            "r_high": found.r_high,
+            **{name: None if test is None else getattr(test, name) for name in measured},
+        }
+
     def text(self) -> str:
         """What ``lnsim compare`` prints for a person."""
         said = [f"Verdict: {self.sentence}", *self._reading(), *self.remarks]
+        measures = _columns_that_fit(self._measures()) if self.summary.roles else ()
         lines = [
             aligned(("", "source", "family", "vectors", "channels", "commit"), self._models(12)),
             "",
-            *_columns_that_fit(self._measures()),
+            *measures,
             *(line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")),
         ]
         return printable("\n".join(lines), keep="\n")
@@ -135,8 +146,9 @@ class Comparison:
         """
         from lnsim.measure.cells import layer_bands
 
-        first = next(iter(self.summary.roles.values()))
-        return layer_bands(self.a, self.b, self.summary.roles, min(first.n_permutations, _MOST_FOR_BANDS), first.seed)
+        some = min((one.n_permutations for one in self.summary.roles.values()), default=_MOST_FOR_BANDS)
+        seed = next((one.seed for one in self.summary.roles.values()), 0)
+        return layer_bands(self.a, self.b, self.summary.roles, min(some, _MOST_FOR_BANDS), seed)
 
     def plot(self) -> Figure:
         """A figure of ``by_layer``: one panel a role, r of each layer beside the range of permuted channels.
@@ -187,13 +199,20 @@ class Comparison:
         rows = [["", *roles], *([["  as Llama names it", *spellings]] if any(spellings) else [])]
         return rows + [[words, *(_shown(one, name, form) for one in roles.values())] for words, name, form in _ROWS]
 
-    def _reading(self) -> tuple[str, str]:
-        """What the null is, in two lines."""
-        first = next(iter(self.summary.roles.values()))
-        orders = count(first.n_permutations, "permutation")
+    def _reading(self) -> tuple[str, ...]:
+        """The test that the verdict rests on, in two lines; none where nothing was tested."""
+        found, test = self.summary.judgement, self.summary.judgement.test
+        if test is None:
+            return ()
+        digits = len(str(test.n_permutations))
+        pvalue, error, by_r, by_ranks = (
+            f"{value:.{digits}f}" for value in (test.pvalue, test.pvalue_se, test.p_r, test.p_ranks)
+        )
         return (
-            f"p: the share of {orders} of b's channels (one for all layers of a role; seed {first.seed})",
-            "with a mean r as high as this or higher. A cosine near 1 is the usual case, for strangers too.",
+            f"Mean r over {count(test.n_rows, 'norm')} of the residual stream: {test.r:.4f} (95 %: {found.r_low:.4f} to "
+            f"{found.r_high:.4f}); p = {pvalue} ± {error}, the larger of that by r ({by_r}) and by ranks ({by_ranks}).",
+            f"p: the share of {count(test.n_permutations, 'permutation')} of b's channels (one for all norms; seed "
+            f"{test.seed}) that give as much. A cosine near 1 is the usual case, for strangers too.",
         )
 
 
@@ -201,7 +220,7 @@ def compare(
     a: str | Path | NormVectors,
     b: str | Path | NormVectors,
     roles: str | Iterable[str] | None = None,
-    n_permutations: int = 9999,
+    n_permutations: int = MOST,
     seed: int = 0,
 ) -> Comparison:
     """Compare two models as ``lnsim compare`` does; nothing is written.
@@ -210,14 +229,14 @@ def compare(
         a: a repo id, ``repo@revision``, folder, safetensors file or stored model, or vectors that were read before.
         b: the same; two sources are read at once.
         roles: roles to compare, by lnsim's names or the Llama family's; by default all that both have.
-        n_permutations: of the channels, one shared by all layers of a role.
+        n_permutations: of the channels that a test may cost; strangers are told after some hundred.
         seed: of the permutations.
 
     Raises:
         LnsimError: a sentence on what could not be read, or a ComparisonError on why nothing can be compared.
 
-    >>> compare("all-minilm-l6-v2", "sre-minilm-l6", "post_mlp", n_permutations=99).summary.verdict
-    'one_by_one'
+    >>> compare("all-minilm-l6-v2", "sre-minilm-l6", "post_mlp", n_permutations=1999).summary.judgement.strength
+    'strong'
     """
     wanted = None if roles is None else (roles,) if isinstance(roles, str) else tuple(roles)
     found = read_sources([one for one in (a, b) if not isinstance(one, NormVectors)], wanted)

@@ -20,7 +20,19 @@ from studies.zoo.models import N_BYTES
 from studies.zoo.texts import Text
 from studies.zoo.training import DECAY, share_of_rate
 
-__all__ = ["BATCH", "CONTEXT", "HEADS", "HIDDEN", "LAYERS", "POSITIONS", "RATE", "STEPS", "Many", "norms_of", "train_many"]
+__all__ = [
+    "BATCH",
+    "CONTEXT",
+    "HEADS",
+    "HIDDEN",
+    "LAYERS",
+    "POSITIONS",
+    "RATE",
+    "STEPS",
+    "Many",
+    "norms_of",
+    "train_many",
+]
 
 POSITIONS: Mapping[str, str] = {
     "learned": "a table of positions, learned",
@@ -78,7 +90,9 @@ def train_many(many: Many, text: Text, steps: int = STEPS) -> tuple[Weights, lis
 
 def norms_of(weights: Mapping[str, torch.Tensor], model: int) -> dict[str, np.ndarray]:
     """γ and β of one model, by the names of this module: ``0.attention.weight``, ..., ``final.bias``."""
-    return {name: value[model].detach().numpy() for name, value in weights.items() if name.endswith((".weight", ".bias"))}
+    return {
+        name: value[model].detach().numpy() for name, value in weights.items() if name.endswith((".weight", ".bias"))
+    }
 
 
 def _first(many: Many) -> Weights:

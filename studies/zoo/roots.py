@@ -62,7 +62,9 @@ _NAMES = {
 def main(words: list[str] | None = None) -> int:
     """Train every group and keep its norms; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.zoo.roots", description="Train the small roots.")
-    parser.add_argument("--work", type=Path, default=HERE / "build" / "roots", metavar="DIR", help="checkpoints of norms")
+    parser.add_argument(
+        "--work", type=Path, default=HERE / "build" / "roots", metavar="DIR", help="checkpoints of norms"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "data" / "vectors" / "roots", metavar="DIR")
     parser.add_argument("--texts", type=Path, default=HERE / "build" / "texts", metavar="DIR")
     options = parser.parse_args(words)

@@ -101,6 +101,7 @@ def _rows(data: torch.Tensor, starts: np.ndarray, recipe: Recipe) -> torch.Tenso
 
 
 def share_of_rate(number: int, steps: int) -> float:
+    """What the learning rate is at a step, as a share of the highest: a warm-up, then half a cosine."""
     rising = min(1.0, (number + 1) / max(1.0, WARM_UP * steps))
     falling = 0.5 * (1 + math.cos(math.pi * number / steps))
     return rising * (LAST_RATE + (1 - LAST_RATE) * falling)

@@ -1,0 +1,136 @@
+"""This module asks of one model whether its channels stand in an order of their own.
+
+The test of two models needs that channels of one number have nothing in common in strangers. That fails where the
+design treats certain channels alike in every model: fixed sines and cosines added to the tokens give each channel a
+frequency, the same one in all models, and γ learns to follow it. It shows in one model alone: γ as a function of the
+channel's number is smooth, or its halves resemble each other, where channels in random order would be noise.
+
+The statistic is the energy of γ (each norm without its mean and of length 1, mean over the norms) in the first four
+cosines over the channels, in four layouts: all channels in a row; the two halves added; the two halves apart; even and
+odd channels apart. From each its expectation under permuted channels is taken, in units of the square root of the
+number of cosines, and the largest counts; its null are permutations of the channels, one for all norms at a time. A
+model in random order is left after 199 of them; one near the level gets 9,999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.errors import ComparisonError
+from lnsim.measure.nulls import Floats, centred_unit
+from lnsim.measure.permutation import order_stream
+
+__all__ = ["FIRES", "FIXED_POSITIONS", "LAYOUTS", "channel_order"]
+
+FIRES = 0.01
+"""p up to which the channels of a model are said to have an order of their own."""
+
+FIXED_POSITIONS: Mapping[str, tuple[str, ...]] = {
+    "whisper": ("encoder",),
+    "qwen2_audio": ("audio",),
+    "qwen2_audio_encoder": ("",),
+    "voxtral_encoder": ("",),
+    "audioflamingo3_encoder": ("",),
+    "speech_to_text": ("encoder", "decoder"),
+    "m2m_100": ("encoder", "decoder"),
+    "pegasus": ("encoder", "decoder"),
+    "marian": ("encoder", "decoder"),
+    "fsmt": ("encoder", "decoder"),
+    "xglm": ("",),
+    "ctrl": ("",),
+    "vit_mae": ("",),
+    "ijepa": ("",),
+}
+"""By model type, the towers whose tokens get fixed sines and cosines (transformers' modelling code); empty: the one."""
+
+_COSINES = 4
+_LOOKS = (199, 1_999, 9_999)
+_SETTLED = 5 * FIRES
+"""p above which a look ends the drawing."""
+
+_VALUES = 2**22
+"""Values gathered at a time, 32 MB."""
+
+
+def channel_order(rows: npt.ArrayLike, seed: int = 0) -> float:
+    """p of the question whether the channels of one model stand in an order of their own.
+
+    Args:
+        rows: γ of the norms of one residual stream, shape ``(n_rows, hidden_size)``; none may be constant.
+        seed: of the permutations.
+
+    Raises:
+        ComparisonError: when there are fewer than 16 channels, no row, or a constant one.
+    """
+    values = np.asarray(rows, dtype=np.float64)
+    if values.ndim != 2 or not len(values) or values.shape[1] < 4 * _COSINES:
+        raise ComparisonError(
+            f"Looking for an order of channels: expected rows of {4 * _COSINES} channels or more, found {values.shape}."
+        )
+    units, patterns = (
+        centred_unit(values) * np.sqrt(values.shape[1] - 1),
+        [layout(values.shape[1]) for layout in LAYOUTS.values()],
+    )
+    columns, widths = np.concatenate(patterns, axis=1), [pattern.shape[1] for pattern in patterns]
+    observed = _largest(units @ columns, widths)[0] - 1e-12
+    stream, hits, drawn, p = order_stream(values.shape[1], seed), 0, 0, 1.0
+    for until in _LOOKS:
+        orders = stream(until - drawn)
+        step = max(1, _VALUES // columns.size)
+        for start in range(0, until - drawn, step):
+            moved = columns[orders[:, start : start + step]].reshape(len(columns), -1)  # the cosines instead of γ
+            hits += int(np.count_nonzero(_largest(units @ moved, widths) >= observed))
+        drawn, p = until, (1 + hits) / (1 + until)
+        if p > _SETTLED:
+            break
+    return p
+
+
+def _largest(projected: Floats, widths: list[int]) -> Floats:
+    """The statistic of each arrangement, from rows of projections on the cosines of all layouts, one after another."""
+    energy = (projected**2).mean(axis=0).reshape(-1, sum(widths))
+    parts = np.split(energy, np.cumsum(widths)[:-1], axis=1)
+    # Under permuted channels each cosine has an energy of 1 in the mean.
+    each = [(part.sum(axis=1) - part.shape[1]) / part.shape[1] ** 0.5 for part in parts]
+    return np.asarray(np.max(each, axis=0))
+
+
+def _cosines(size: int) -> Floats:
+    """The first cosines over so many channels, as columns of length 1."""
+    angles = np.pi * (np.arange(size)[:, None] + 0.5) * np.arange(1, 1 + _COSINES) / size
+    return np.asarray(np.cos(angles) * np.sqrt(2 / size))
+
+
+def _whole(size: int) -> Floats:
+    return _cosines(size)
+
+
+def _folded(size: int) -> Floats:
+    half = size // 2
+    added = np.concatenate([_cosines(half)] * 2) / np.sqrt(2)
+    return np.pad(added, ((0, size - 2 * half), (0, 0)))
+
+
+def _halves(size: int) -> Floats:
+    half = size // 2
+    found = np.zeros((size, 2 * _COSINES))
+    found[:half, :_COSINES], found[half:, _COSINES:] = _cosines(half), _cosines(size - half)
+    return found
+
+
+def _every_second(size: int) -> Floats:
+    found = np.zeros((size, 2 * _COSINES))
+    found[::2, :_COSINES], found[1::2, _COSINES:] = _cosines(size - size // 2), _cosines(size // 2)
+    return found
+
+
+LAYOUTS: Mapping[str, Callable[[int], Floats]] = {
+    "all channels in a row": _whole,
+    "the two halves added": _folded,
+    "the two halves apart": _halves,
+    "even and odd channels apart": _every_second,
+}
+"""Patterns over the channels by the layout they belong to: columns, shape ``(hidden_size, n)``."""

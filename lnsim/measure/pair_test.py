@@ -1,0 +1,200 @@
+"""This module asks of two models, in one test, whether their norms share a pattern over the channels.
+
+The statistic is the mean r over all norms of the residual stream that both models have at the same place; its null are
+permutations of the channels, one for all of them at a time, as in ``permutation``, whose assumptions are those of this
+test. The same is asked by ranks, and the p of the pair is the larger of the two: no single channel can make it small.
+
+Permutations are drawn until what they decide is settled. After 200, and whenever their number has doubled, the interval
+of p that the draws allow is looked at (Clopper and Pearson 1934, 99 % for all looks together), and the drawing ends
+where it holds none of the levels. So strangers are done after some hundred, and a pair near a level costs all 99,999.
+Where both statistics are twice the largest that any permutation gave, no more are drawn than the smallest level asks.
+The k-th permutation of a seed is the same whenever the drawing ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.errors import ComparisonError
+from lnsim.measure.nulls import Floats, centred_unit
+from lnsim.measure.permutation import order_stream, permuted_sums
+from lnsim.measure.rows import ranks
+
+__all__ = [
+    "LEVELS",
+    "MOST",
+    "STRONG",
+    "WEAK",
+    "PairTest",
+    "Stack",
+    "every_pair",
+    "levels_for",
+    "pair_test",
+    "r_interval",
+]
+
+STRONG, WEAK = LEVELS = (0.001, 0.05)
+"""Adjusted p up to which a signal is called strong, and weak."""
+
+MOST = 99_999
+"""Permutations after which the drawing ends, whatever is settled."""
+
+_KINDS: tuple[Callable[[Floats], Floats], ...] = (np.asarray, ranks)
+_FIRST_LOOK = 200
+_FAR = 2
+_OUTSIDE = 0.01
+"""Chance that the interval misses p at some look."""
+
+Stack = tuple[Floats, Floats]
+"""Matched rows of two models, both of shape ``(n_rows, hidden_size)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairTest:
+    """What one test of two models found.
+
+    Args:
+        r: mean Pearson r over all rows; rank_r is that of ranks.
+        p_r: (1 + hits) / (1 + n_permutations) of the first; p_ranks is that of the second.
+        low: of the larger of the two p, the lower end of the interval that the draws allow; high is the upper one.
+        n_rows: norms compared, over all roles.
+        n_permutations: how many were drawn.
+        seed: of the draws.
+    """
+
+    r: float
+    rank_r: float
+    p_r: float
+    p_ranks: float
+    low: float
+    high: float
+    n_rows: int
+    n_permutations: int
+    seed: int
+
+    @property
+    def pvalue(self) -> float:
+        """The larger of the two."""
+        return max(self.p_r, self.p_ranks)
+
+    @property
+    def pvalue_se(self) -> float:
+        """Monte Carlo standard error of ``pvalue``."""
+        return math.sqrt(self.pvalue * (1 - self.pvalue) / (1 + self.n_permutations))
+
+
+def levels_for(n_pairs: int) -> tuple[float, ...]:
+    """The levels that a raw p is held against where so many pairs are adjusted together (Holm 1979)."""
+    return tuple(sorted({level / steps for level in LEVELS for steps in range(1, n_pairs + 1)}))
+
+
+def pair_test(stacks: Sequence[Stack], levels: Sequence[float] = LEVELS, most: int = MOST, seed: int = 0) -> PairTest:
+    """Test matched rows of two models, given as one stack a hidden size.
+
+    Args:
+        stacks: rows of either model; row i of one is compared with row i of the other.
+        levels: where p must be known to lie on one side.
+        most: permutations after which the drawing ends.
+        seed: of the permutations.
+
+    Raises:
+        ComparisonError: when there is no row, the shapes differ, or a row is constant.
+    """
+    n_rows = sum(len(a) for a, _ in stacks)
+    if not n_rows or most < 1:
+        raise ComparisonError(f"Testing a pair: expected matched rows and a permutation, found {n_rows} and {most}.")
+    kinds = [[_units(a, b, kind) for a, b in stacks] for kind in _KINDS]
+    observed = [sum(float(np.sum(a * b)) for a, b in kind) / n_rows for kind in kinds]
+    hits, largest, drawn, looks = np.zeros(2, dtype=int), np.zeros(2), 0, list(_looks(most))
+    streams = [order_stream(a.shape[1], seed) for a, _ in stacks]
+    low = high = 0.0
+    for until in looks:
+        orders = [stream(until - drawn) for stream in streams]
+        for place, (kind, value) in enumerate(zip(kinds, observed, strict=True)):
+            parts = [permuted_sums(a, b, order) for (a, b), order in zip(kind, orders, strict=True)]
+            null = np.sum(parts, axis=0) / n_rows
+            hits[place] += np.count_nonzero(null >= value - 1e-12)
+            largest[place] = max(largest[place], null.max())
+        drawn = until
+        low, high = (float(ends.max()) for ends in _interval(hits, drawn, _OUTSIDE / len(looks)))
+        far = (largest * _FAR < observed).all() and 1 / (1 + drawn) <= min(levels)
+        if far or not any(low <= level <= high for level in levels):
+            break
+    p_r, p_ranks = ((1 + hits) / (1 + drawn)).tolist()
+    return PairTest(observed[0], observed[1], p_r, p_ranks, low, high, n_rows, drawn, seed)
+
+
+def r_interval(stacks: Sequence[Stack], seed: int, n_draws: int = 999) -> tuple[float, float]:
+    """The middle 95 % of the mean r where channels are drawn with replacement, the same ones for all rows of a stack.
+
+    Args:
+        stacks: as ``pair_test`` takes them.
+        seed: of the draws.
+        n_draws: how many.
+    """
+    total = np.zeros(n_draws)
+    for a, b in stacks:
+        size = a.shape[1]
+        counts = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=n_draws) / size
+        one, other = (centred_unit(np.asarray(rows, dtype=np.float64)) for rows in (a, b))
+        mean_a, mean_b, both, square_a, square_b = (
+            counts @ values.T for values in (one, other, one * other, one**2, other**2)
+        )
+        spread = np.sqrt((square_a - mean_a**2) * (square_b - mean_b**2))
+        total += ((both - mean_a * mean_b) / spread).sum(axis=1)
+    low, high = np.quantile(total / sum(len(a) for a, _ in stacks), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def every_pair(rows: npt.NDArray[Any], n_permutations: int, seed: int) -> tuple[Floats, Floats]:
+    """Mean r and p of every pair of models of one shape: one permutation for all of them at a time.
+
+    Args:
+        rows: shape ``(n_models, n_rows, hidden_size)``; row i of one model is compared with row i of another.
+        n_permutations: of the channels.
+        seed: of the permutations.
+
+    Returns:
+        Two matrices over the models: the mean r, and the larger of the p by r and by ranks. The p of a pair (i, j) is
+        that with the channels of j permuted; the diagonal, a model beside itself, has no meaning.
+    """
+    n, each, size = rows.shape
+    flat = np.asarray(rows, dtype=np.float64).reshape(-1, size)
+    units = [centred_unit(kind(flat)).reshape(n, each, size) for kind in _KINDS]
+    observed = [unit.reshape(n, -1) @ unit.reshape(n, -1).T for unit in units]
+    hits = np.zeros((2, n, n), dtype=int)
+    for order in order_stream(size, seed)(n_permutations).T:
+        for place, (unit, value) in enumerate(zip(units, observed, strict=True)):
+            moved = np.take(unit, order, axis=2).reshape(n, -1)
+            hits[place] += unit.reshape(n, -1) @ moved.T >= value - 1e-12
+    return observed[0] / each, (1 + hits.max(axis=0)) / (1 + n_permutations)
+
+
+def _units(a: npt.ArrayLike, b: npt.ArrayLike, kind: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
+    one, other = (centred_unit(kind(np.asarray(rows, dtype=np.float64))) for rows in (a, b))
+    if one.shape != other.shape:
+        raise ComparisonError(f"Testing a pair: expected matched rows, found shapes {one.shape} and {other.shape}.")
+    return one, other
+
+
+def _looks(most: int) -> Iterator[int]:
+    look = _FIRST_LOOK
+    while look < most:
+        yield look
+        look *= 2
+    yield most
+
+
+def _interval(hits: npt.NDArray[np.int_], n: int, outside: float) -> tuple[Floats, Floats]:
+    """Ends of the exact intervals of shares of which ``hits`` of ``n`` were seen, by the beta distribution."""
+    from scipy.special import betaincinv
+
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - hits + 1, outside / 2), 0.0)
+    high = np.where(hits < n, betaincinv(hits + 1, np.maximum(n - hits, 1), 1 - outside / 2), 1.0)
+    return low, high
