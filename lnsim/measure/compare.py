@@ -134,7 +134,7 @@ def summarise_pair(
     """
     judgement = judge([(a, b)], n_permutations, seed)[0]
     refused = not_comparable_roles(a, b)
-    if judgement.rows is None:
+    if not judgement.rows.roles and not judgement.rows.apart:
         return PairSummary({}, refused, judgement)
     roles = common_roles(a, b)
     check_offsets(a, b)
@@ -174,8 +174,6 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
         "by_layer": _by_layer(matched, layers.tolist()),
         **_tested(matched, orders, notes, means["pearson_mean"]),
     }
-    if apart:
-        notes.append(f"no part of the verdict: {apart}")
     return RoleSummary(
         **measured,
         layers=tuple(layers.tolist()),

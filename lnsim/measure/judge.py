@@ -22,7 +22,12 @@ from lnsim.measure.nulls import Floats, holm
 from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_test, r_interval
 from lnsim.measure.verdict import STRENGTHS, Evidence, sentence, verdict
 
-__all__ = ["Judgement", "Rows", "judge", "matched_rows", "why_apart"]
+__all__ = ["Judgement", "Pair", "Rows", "judge", "judged", "matched_rows", "why_apart"]
+
+Pair = tuple[NormVectors, NormVectors] | tuple[NormVectors, NormVectors, Sequence[tuple[str, str]]]
+"""Two models, and the roles to set against each other where those are not the ones of the same name."""
+
+_Taken = tuple[tuple[str, str], Stack]
 
 _PER_HEAD = frozenset({"q_norm", "k_norm"})
 """Their channels are those of a head, and rotary positions turn channels of the same number at the same speed in every
@@ -49,6 +54,7 @@ class Rows:
             ``without``, over the roles that take part.
         one_length: whether both stacks have the same layer numbers in all of them.
         identical: whether all stored bits, and the layers, are the same in every role asked for.
+        obstacle: why nothing can be tested; empty where something can.
     """
 
     stacks: tuple[Stack, ...]
@@ -58,6 +64,7 @@ class Rows:
     places: Mapping[str, int]
     one_length: bool
     identical: bool
+    obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ class Judgement:
         test: of the pair, None where nothing could be tested.
         p_adjusted: its p, adjusted over the pairs judged together (Holm 1979); None without a test.
         r_low: with r_high the ends of an interval of r that holds 95 % of draws of the channels; None without a test.
-        rows: what took part.
+        rows: what took part, and what did not.
     """
 
     key: str
@@ -79,7 +86,7 @@ class Judgement:
     p_adjusted: float | None
     r_low: float | None
     r_high: float | None
-    rows: Rows | None
+    rows: Rows
 
     @property
     def strength(self) -> str:
@@ -92,7 +99,7 @@ class Judgement:
 
 
 def judge(
-    pairs: Sequence[tuple[NormVectors, NormVectors] | tuple[NormVectors, NormVectors, Sequence[tuple[str, str]]]],
+    pairs: Sequence[Pair],
     most: int = MOST,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, planned: None,
@@ -105,17 +112,25 @@ def judge(
         seed: of the permutations.
         progress: told how many pairs are tested of how many.
     """
-    levels, found = levels_for(len(pairs)), []
+    levels, rows, tests = levels_for(len(pairs)), [], []
     for place, (a, b, *roles) in enumerate(pairs):
         progress(place, len(pairs))
-        found.append(_measured(a, b, roles[0] if roles else None, levels, most, seed))
+        rows.append(matched_rows(a, b, roles[0] if roles else None, seed))
+        tests.append(pair_test(rows[-1].stacks, levels, most, seed) if rows[-1].stacks else None)
     progress(len(pairs), len(pairs))
-    tested = [one for _, _, one, _ in found if one is not None]
-    adjusted = iter(holm([one.pvalue for one in tested]))
-    return [
-        _judged(rows, obstacle, test, ends, next(adjusted) if test else None, most)
-        for rows, obstacle, test, ends in found
-    ]
+    return judged(rows, tests, most)
+
+
+def judged(rows: Sequence[Rows], tests: Sequence[PairTest | None], most: int = MOST) -> list[Judgement]:
+    """The verdicts on pairs that were asked about together: Holm over those tested, then a sentence for each.
+
+    Args:
+        rows: what takes part, a pair each.
+        tests: of these rows; None where nothing can be tested.
+        most: permutations that a pair might have cost.
+    """
+    adjusted = iter(holm([test.pvalue for test in tests if test]))
+    return [_judged(one, test, next(adjusted) if test else None, most) for one, test in zip(rows, tests, strict=True)]
 
 
 def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]] | None = None, seed: int = 0) -> Rows:
@@ -127,46 +142,70 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
         roles: one of each model, to be set against each other; those of the same name where None.
         seed: of the permutations that look for an order of the channels.
 
-    Raises:
-        ComparisonError: when no norm of one can be set against a norm of the other.
     """
-    wanted = [(role, role) for role in common_roles(a, b)] if roles is None else list(roles)
+    wanted = list(roles or [])
+    if roles is None:
+        try:
+            wanted = [(role, role) for role in common_roles(a, b)]
+        except ComparisonError as error:
+            return Rows((), (), {}, False, {}, True, False, str(error).partition("': ")[2].rstrip("."))
     apart: dict[str, str] = {}
-    taken: list[tuple[tuple[str, str], Stack]] = []
+    taken: list[_Taken] = []
     for both in wanted:
-        name = both[0] if both[0] == both[1] else " × ".join(both)
-        if lacking := [one for one, role in zip((a, b), both, strict=True) if role not in one.roles]:
-            apart[name] = f"{' and '.join(repr(one.source) for one in lacking)} has no such norm"
-            continue
-        rows, why = _rows(a[both[0]], b[both[1]])
-        if why := next(filter(None, map(why_apart, both)), "") or why:
-            apart[name] = why
-        if rows is not None and not any(map(why_apart, both)):
+        rows, why = _rows(a, b, both)
+        if why:
+            apart[_name(both)] = why
+        if rows is not None:
             taken.append((both, rows))
     kept, ordered = _in_random_order(a, b, taken, seed)
-    apart |= {" × ".join(dict.fromkeys(both)): "the channels of both have an order of their own" for both in ordered}
-    sizes = dict.fromkeys(rows[0].shape[1] for _, rows in kept)
-    stacks = tuple(
-        tuple(
-            np.concatenate(side) for side in zip(*(rows for _, rows in kept if rows[0].shape[1] == size), strict=True)
-        )
-        for size in sizes
-    )
-    names = tuple(both for both, _ in kept)
+    apart |= {_name(both): "the channels of both have an order of their own" for both in ordered}
     every = [(a[one], b[other]) for one, other in wanted if one in a.roles and other in b.roles]
+    matched = [(a[one], b[other]) for (one, other), _ in kept]
+    stacks = _stacked([rows for _, rows in kept])
     return Rows(
-        stacks, names, apart, bool(ordered), _places([(a[one], b[other]) for one, other in names]),
-        all(np.array_equal(a[one].layers, b[other].layers) for one, other in names),
-        bool(every) and all(same_bits(*both) for both in every),
-    )  # fmt: skip
+        stacks=stacks,
+        roles=tuple(both for both, _ in kept),
+        apart=apart,
+        ordered=bool(ordered),
+        places=_places(matched),
+        one_length=all(np.array_equal(one.layers, other.layers) for one, other in matched),
+        identical=bool(every) and all(same_bits(*both) for both in every),
+        obstacle="" if stacks else "; ".join(f"{why} ({', '.join(there)})" for why, there in _by_reason(apart).items()),
+    )
 
 
-def _rows(a: RoleVectors, b: RoleVectors) -> tuple[Stack | None, str]:
-    """Matched rows with a pattern in both, and what was left out."""
-    if a.hidden_size != b.hidden_size:
-        return None, f"the hidden sizes are {a.hidden_size} and {b.hidden_size}"
-    layers, rows_a, rows_b = matched_layers(a, b)
-    one, other = a.scale[rows_a].astype(np.float64), b.scale[rows_b].astype(np.float64)
+def _name(both: tuple[str, str]) -> str:
+    return " × ".join(dict.fromkeys(both))
+
+
+def _stacked(rows: Sequence[Stack]) -> tuple[Stack, ...]:
+    """One stack a hidden size."""
+    by_size: dict[int, list[Stack]] = {}
+    for one in rows:
+        by_size.setdefault(one[0].shape[1], []).append(one)
+    return tuple(
+        (np.concatenate([a for a, _ in some]), np.concatenate([b for _, b in some])) for some in by_size.values()
+    )
+
+
+def _by_reason(apart: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for role, reason in apart.items():
+        found.setdefault(reason, []).append(role)
+    return found
+
+
+def _rows(a: NormVectors, b: NormVectors, both: tuple[str, str]) -> tuple[Stack | None, str]:
+    """Matched rows with a pattern in both, None where there are none, and what was left out."""
+    if lacking := [one.source for one, role in zip((a, b), both, strict=True) if role not in one.roles]:
+        return None, f"{' and '.join(map(repr, lacking))} has no such norm"
+    if why := why_apart(both[0]) or why_apart(both[1]):
+        return None, why
+    of_a, of_b = a[both[0]], b[both[1]]
+    if of_a.hidden_size != of_b.hidden_size:
+        return None, f"the hidden sizes are {of_a.hidden_size} and {of_b.hidden_size}"
+    layers, rows_a, rows_b = matched_layers(of_a, of_b)
+    one, other = of_a.scale[rows_a].astype(np.float64), of_b.scale[rows_b].astype(np.float64)
     alive = (np.ptp(one, axis=1) > 0) & (np.ptp(other, axis=1) > 0) & np.isfinite(one + other).all(axis=1)
     dead = layers[~alive].tolist()
     why = (
@@ -180,8 +219,8 @@ def _rows(a: RoleVectors, b: RoleVectors) -> tuple[Stack | None, str]:
 
 
 def _in_random_order(
-    a: NormVectors, b: NormVectors, taken: Sequence[tuple[tuple[str, str], Stack]], seed: int
-) -> tuple[list[tuple[tuple[str, str], Stack]], list[tuple[str, str]]]:
+    a: NormVectors, b: NormVectors, taken: Sequence[_Taken], seed: int
+) -> tuple[list[_Taken], list[tuple[str, str]]]:
     """Those with channels in random order in one of the two models, and the names of the others; tower by tower."""
     kept, ordered = [], []
     towers = [(a[both[0]].tower, b[both[1]].tower) for both, _ in taken]
@@ -218,43 +257,15 @@ def _places(pairs: Iterable[tuple[RoleVectors, RoleVectors]]) -> dict[str, int]:
     return counts
 
 
-def _measured(
-    a: NormVectors,
-    b: NormVectors,
-    roles: Sequence[tuple[str, str]] | None,
-    levels: Sequence[float],
-    most: int,
-    seed: int,
-) -> tuple[Rows | None, str, PairTest | None, tuple[float, float] | None]:
-    try:
-        rows = matched_rows(a, b, roles, seed)
-    except ComparisonError as error:
-        return None, str(error).rstrip("."), None, None
-    if not rows.stacks:
-        why = "; ".join(f"{role}: {reason}" for role, reason in rows.apart.items())
-        return rows, f"no norm of the residual stream can be tested ({why})", None, None
-    return rows, "", pair_test(rows.stacks, levels, most, seed), r_interval(rows.stacks, seed)
-
-
-def _judged(
-    rows: Rows | None,
-    obstacle: str,
-    test: PairTest | None,
-    ends: tuple[float, float] | None,
-    p: float | None,
-    most: int,
-) -> Judgement:
-    r_low, r_high = ends or (None, None)
-    if rows is None:
-        return Judgement("not_comparable", obstacle, None, None, None, None, None)
-    alike = Evidence(
+def _judged(rows: Rows, test: PairTest | None, p: float | None, most: int) -> Judgement:
+    found = Evidence(
         pvalue=None, identical=rows.identical, ordered=rows.ordered and not rows.stacks, one_length=rows.one_length,
-        same=rows.places["same"], elsewhere=rows.places["elsewhere"], without=rows.places["without"],
+        **{name: rows.places.get(name, 0) for name in ("same", "elsewhere", "without")},
     )  # fmt: skip
     if test is None or p is None:
-        key = verdict(alike)
-        return Judgement(key, obstacle if key == "not_comparable" else "", None, None, None, None, rows)
+        key = verdict(found)
+        return Judgement(key, rows.obstacle if key == "not_comparable" else "", None, None, None, None, rows)
     steps = p / test.pvalue
     high, least = min(1.0, test.high * steps), steps / (1 + most)
-    evidence = replace(alike, pvalue=p, low=test.low * steps, high=high, least=least)
-    return Judgement(verdict(evidence), "", test, p, r_low, r_high, rows)
+    found = replace(found, pvalue=p, low=test.low * steps, high=high, least=least)
+    return Judgement(verdict(found), "", test, p, *r_interval(rows.stacks, test.seed), rows)

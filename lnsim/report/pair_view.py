@@ -80,6 +80,8 @@ class Comparison:
     def remarks(self) -> tuple[str, ...]:
         """What was not compared, and what a reader must know of the rest; roles with the same remark share a line."""
         told = [(f"Not compared: {{}}: {reason}.", role) for role, reason in self.summary.not_compared.items()]
+        apart = self.summary.judgement.rows.apart.items()
+        told += [(f"No part of the verdict: {{}}: {reason}.", role) for role, reason in apart]
         told += [(f"Note: {{}}: {note}.", role) for role, one in self.summary.roles.items() for note in one.notes]
         told += [(f"Note: {{}}: {note}", side) for side, _, vectors in self._sides() for note in vectors.notes]
         gathered: dict[str, list[str]] = {}
@@ -209,8 +211,9 @@ class Comparison:
             f"{value:.{digits}f}" for value in (test.pvalue, test.pvalue_se, test.p_r, test.p_ranks)
         )
         return (
-            f"Mean r over {count(test.n_rows, 'norm')} of the residual stream: {test.r:.4f} (95 %: {found.r_low:.4f} to "
-            f"{found.r_high:.4f}); p = {pvalue} ± {error}, the larger of that by r ({by_r}) and by ranks ({by_ranks}).",
+            f"Mean r over {count(test.n_rows, 'norm')} of the residual stream: {test.r:.4f} (95 %: {found.r_low:.4f} "
+            f"to {found.r_high:.4f}); p = {pvalue} ± {error}, the larger of that by r ({by_r}) and by ranks "
+            f"({by_ranks}).",
             f"p: the share of {count(test.n_permutations, 'permutation')} of b's channels (one for all norms; seed "
             f"{test.seed}) that give as much. A cosine near 1 is the usual case, for strangers too.",
         )
