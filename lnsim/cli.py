@@ -249,10 +249,7 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--seed", type=_whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
     parser.add_argument(
-        "--report",
-        type=Path,
-        metavar="DIR",
-        help="write one page about these two, with controls, into this folder",
+        "--report", type=Path, metavar="DIR", help="write one page about these two, with controls, into this folder"
     )
 
 

@@ -280,10 +280,7 @@ def test_kinds_fall_into_derived_related_and_independent() -> None:
         "derived",
         "depth_expanded",
     ]
-    assert [kind for kind, relation in held.items() if not relation.related] == [
-        "disputed",
-        "independent",
-    ]
+    assert [kind for kind, relation in held.items() if not relation.related] == ["disputed", "independent"]
     assert [kind for kind, relation in held.items() if relation.independent] == ["independent"]
     assert {relation.group for relation in held.values()} == {"related", "disputed", "independent"}
     assert all((relation.group == "related") == relation.related for relation in held.values())

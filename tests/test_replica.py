@@ -171,9 +171,7 @@ def test_a_model_has_both_roles_of_every_layer_and_a_final_norm(
     assert not found.notes
 
 
-def test_the_mtp_block_is_a_role_of_its_own_and_only_where_one_is_stored(
-    vectors: dict[str, lnsim.NormVectors],
-) -> None:
+def test_the_mtp_block_is_a_role_of_its_own_and_only_where_one_is_stored(vectors: dict[str, lnsim.NormVectors]) -> None:
     having = [key for key, found in vectors.items() if any(role.startswith("mtp/") for role in found.roles)]
     assert having == ["glm"]
     block = vectors["glm"]["mtp/pre_attention"]
