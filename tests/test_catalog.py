@@ -67,11 +67,6 @@ roles = ["pre_mlp"]
 """
 
 
-@pytest.fixture(autouse=True)
-def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
-
-
 def load_text(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     folder = tmp_path / "data" / "studies"
     folder.mkdir(parents=True, exist_ok=True)

@@ -31,11 +31,6 @@ MLP_OUTPUT = "encoder.layer.{}.output.LayerNorm.weight"
 Array = npt.NDArray[Any]
 
 
-@pytest.fixture(autouse=True)
-def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
-
-
 def read(name: str) -> tuple[dict[str, Array], dict[str, str]]:
     """Tensors and metadata of a stored extract, by the safetensors package."""
     with safe_open(FOLDER / f"{name}.safetensors", framework="np") as file:
