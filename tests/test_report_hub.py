@@ -13,29 +13,21 @@ from lnsim.report.run import plan_study, run_plans
 from lnsim.study.catalog import load_study
 from lnsim.study.vectors import fetch_study, study_vectors
 
-STUDY = """
+MODEL = """
+[[models]]
+key = "{0}"
+label = "{1}"
+repo_id = "owner/{0}"
+revision = "main"
+colour = "{2}"
+family = "Llama"
+kind = "dense"
+"""
+STUDY = f"""
 title = "Two tiny models"
 about = "A study that no notebook was written for."
 sources = ["hub"]
-
-[[models]]
-key = "one"
-label = "One <script>alert(1)</script>"
-repo_id = "owner/one"
-revision = "main"
-colour = "#0b5fa5"
-family = "Llama"
-kind = "dense"
-
-[[models]]
-key = "two"
-label = "Two"
-repo_id = "owner/two"
-revision = "main"
-colour = "#bf4a00"
-family = "Llama"
-kind = "dense"
-
+{MODEL.format("one", "One <script>alert(1)</script>", "#0b5fa5")}{MODEL.format("two", "Two", "#bf4a00")}
 [experiments.01]
 model = "one"
 roles = ["pre_attention", "pre_mlp"]
