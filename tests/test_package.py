@@ -62,7 +62,8 @@ def imports(path: Path) -> set[str]:
     [
         "",
         "v = lnsim.load('all-minilm-l6-v2'); v._repr_html_(); v['post_mlp']._repr_html_();"
-        "lnsim.permutation_test(v['post_mlp'].scale, v['post_mlp'].scale, 9)._repr_html_();",
+        "lnsim.permutation_test(v['post_mlp'].scale, v['post_mlp'].scale, 9)._repr_html_();"
+        "lnsim.compare('all-minilm-l6-v2', 'sre-minilm-l6', 'embedding', 9)._repr_html_();",
     ],
     ids=["importing", "loading, testing and showing"],
 )

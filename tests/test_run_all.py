@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from command_line import loaded
 
 from lnsim.report.notebooks import Notebook
 from lnsim.report.record import Outcome, StudyRun
@@ -25,11 +25,7 @@ def run_all(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setitem(sys.modules, "rfc3987_syntax", sys.modules.get("rfc3987_syntax"))
-    spec = importlib.util.spec_from_file_location("run_all", HERE / "run_all.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(HERE / "run_all.py")
     monkeypatch.setattr(module, "list_notebooks", lambda folder: NOTEBOOKS)
     return module
 
