@@ -13,7 +13,6 @@ from made_vectors import drawn, made
 import lnsim
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.cells import cells
 from lnsim.measure.cells import tests as tested
 from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
@@ -222,11 +221,3 @@ def test_a_summary_holds_no_undefined_number() -> None:
     with pytest.raises(ComparisonError, match="expected roles, and an obstacle or a verdict"):
         PairSummary({"pre_mlp": one}, {}, "not_comparable")
     assert isinstance(one, RoleSummary)
-
-
-def test_a_layer_matrix_takes_the_first_of_equal_offsets_and_refuses_what_does_not_fit() -> None:
-    values = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    numbers = np.arange(3)
-    assert LayerMatrix(values, numbers, numbers).best_offset() in (-1, 1)
-    with pytest.raises(ComparisonError, match="2 and 3 layers were named, found a matrix of shape"):
-        LayerMatrix(values, numbers[:2], numbers)
