@@ -128,8 +128,7 @@ def test_layers_are_named_as_prose_names_them() -> None:
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_both_beginnings_have_a_cosine_for_every_layer_and_role(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+def test_both_beginnings_have_a_cosine_for_every_layer_and_role() -> None:
     frame = cosines_of_003()
     assert len(frame) == 48
     sizes = frame.groupby(["gamma", "role"])["layer"].agg(list)

@@ -349,12 +349,6 @@ def test_a_replica_that_was_not_made_whole_names_the_command_that_makes_it(study
             study_vectors(study, source, ["phi"])
 
 
-@pytest.mark.usefixtures("home")
-def test_a_study_whose_file_does_not_list_replica_has_none() -> None:
-    with pytest.raises(StudyError, match="does not allow the source 'replica', only stored"):
-        study_vectors(lnsim.load_study("small_models"), "replica")
-
-
 # The parts
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import pytest
 from notebook_cells import computed
@@ -24,8 +25,7 @@ LEAST = 1 / (1 + GIVEN["n_permutations"])
 @pytest.fixture(scope="module")
 def notebook() -> Iterator[dict[str, Any]]:
     """What the cells of notebook 13 compute."""
-    with pytest.MonkeyPatch.context() as patch, mpl.rc_context():
-        patch.setenv("LNSIM_HOME", str(ROOT))
+    with mpl.rc_context():
         yield computed("13", "replica")
 
 
@@ -39,6 +39,15 @@ def tests(notebook: dict[str, Any]) -> pd.DataFrame:
 def found(notebook: dict[str, Any]) -> pd.DataFrame:
     frame, keys = notebook["found"], notebook["keys"]
     return frame.assign(a=frame["a"].map(keys), b=frame["b"].map(keys)).set_index(["a", "b"])
+
+
+def test_the_tests_are_those_of_the_recorded_table(tests: pd.DataFrame) -> None:
+    key = ["a", "b", "norms"]
+    recorded = pd.read_csv(ROOT / "data" / "tables" / "small_models" / "13_tests.csv").set_index(key).sort_index()
+    found = tests.set_index(key).sort_index()
+    assert found.index.tolist() == recorded.index.tolist()
+    for column in ("layers", "r", "null_low", "null_high", "rank_r", "pvalue", "p_ranks"):
+        np.testing.assert_allclose(found[column].to_numpy(float), recorded[column].to_numpy(float), atol=1e-12, rtol=0)
 
 
 def test_every_relation_on_record_has_a_verdict(found: pd.DataFrame) -> None:
