@@ -26,15 +26,9 @@ from lnsim.report.saving import write_whole
 from lnsim.text import json_text
 
 __all__ = [
-    "Notebook",
-    "check_parameters",
-    "execute",
-    "known_parameters",
-    "list_notebooks",
-    "notebook_of_two",
-    "parse_setting",
+    "Notebook", "check_parameters", "execute", "known_parameters", "list_notebooks", "notebook_of_two", "parse_setting",
     "select_notebooks",
-]
+]  # fmt: skip
 
 _FILE = re.compile(r"(\d\d)_[a-z0-9_]+\.ipynb|compare\.ipynb")
 _OF_TWO = "compare.ipynb"

@@ -26,18 +26,9 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
 
 __all__ = [
-    "claim_folder",
-    "csv_place",
-    "figure_bytes",
-    "keep_csvs",
-    "linked_from",
-    "save_animation",
-    "save_csv",
-    "save_figure",
-    "save_table",
-    "write_text",
-    "write_whole",
-]
+    "claim_folder", "csv_place", "figure_bytes", "keep_csvs", "linked_from", "save_animation", "save_csv",
+    "save_figure", "save_table", "write_text", "write_whole",
+]  # fmt: skip
 
 
 _MARK = ".lnsim-reports"
