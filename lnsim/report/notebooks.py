@@ -79,11 +79,7 @@ def notebook_of_two(folder: Path) -> Notebook:
 
 
 def select_notebooks(notebooks: Sequence[Notebook], only: str | None) -> tuple[Notebook, ...]:
-    """Those with the numbers in `only`, for example ``01,03``, or all where it is None.
-
-    Raises:
-        NotebookError: for a number that there is not, naming those there are.
-    """
+    """Those with the numbers in `only`, for example ``01,03``, or all where it is None."""
     if only is None:
         return tuple(notebooks)
     wanted = [number.strip().zfill(2) for number in only.split(",")]
@@ -114,11 +110,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def known_parameters(notebook: Notebook) -> dict[str, Any]:
-    """The cell tagged ``parameters``: names, and the values that stand there.
-
-    Raises:
-        NotebookError: where no cell has the tag, or the file lacks what papermill needs to run it.
-    """
+    """The cell tagged ``parameters``: names, and the values that stand there."""
     from papermill.translators import PythonTranslator
 
     content = _read_cells(notebook.path)

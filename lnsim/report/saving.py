@@ -58,10 +58,7 @@ def write_text(path: Path, text: str) -> Path:
 def claim_folder(folder: Path, parts: Iterable[str] = ()) -> None:
     """Mark a folder as one of reports, and make its parts, before anything runs.
 
-    What others keep there is not replaced.
-
-    Raises:
-        NotebookError: when it is no folder, holds other files and no mark, or cannot be written.
+    What others keep there is not replaced: NotebookError where it holds other files and no mark, or cannot be written.
     """
     mark = folder / _MARK
     try:
