@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from made_stacks import matrix, noisy, stack
+from made_vectors import matrix, noisy, stack
 from notebook_cells import defined
 
 from lnsim.errors import ComparisonError

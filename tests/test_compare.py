@@ -7,8 +7,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
-from made_stacks import noisy, stack
-from made_vectors import drawn, made
+from made_vectors import drawn, made, noisy, stack
 
 import lnsim
 from lnsim.checkpoint.vectors import NormVectors

@@ -12,8 +12,7 @@ from lnsim.errors import ComparisonError, RoleError
 from lnsim.measure.metrics import METRICS, pairwise
 from lnsim.measure.permutation import channel_orders, permutation_test
 from studies.zoo.contest import by_level, levels_of, matched_pvalues, partner_pvalues
-from tests.made_vectors import drawn
-from tests.made_zoo import ROLES, made_models
+from tests.made_vectors import ROLES, drawn, made_models
 
 N, SEED = 60, 3
 MODELS = made_models()

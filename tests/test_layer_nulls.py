@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from made_stacks import matrix, noisy, stack
+from made_vectors import matrix, noisy, stack
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix

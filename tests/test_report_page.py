@@ -143,7 +143,10 @@ def test_a_table_is_written_whole_even_where_a_part_is_shown(home: Path, opened:
 
 
 def test_every_piece_made_from_a_replica_says_so(home: Path, opened: Page, shown: list[Any]) -> None:
+    label = opened.study.model("smollm2").label
+    assert opened.label("smollm2") == label
     opened.kind = "replica"
+    assert opened.label("smollm2") == f"the replica of {label}"
     opened.table(pd.DataFrame({"a": [1.0]}, index=["x"]), "t", "Claim.")
     ax = drawn()
     opened.figure(ax, "f", "Claim.", "Caption.", "Seen.")
@@ -176,9 +179,3 @@ def test_showing_goes_through_ipythons_display(
     call(Page.open("01", "small_models"))
     assert seen[0][1]["raw"] is True
     assert "text/plain" in seen[0][0]
-
-
-def test_a_replicas_label_says_what_it_is(opened: Page) -> None:
-    assert opened.label("smollm2") == opened.study.model("smollm2").label
-    opened.kind = "replica"
-    assert opened.label("smollm2") == f"the replica of {opened.study.model('smollm2').label}"

@@ -142,29 +142,19 @@ def executed(home: Path, *names: object) -> Path:
     return write(home / "reports" / "small" / "01_try.ipynb", code("x", display({"text/plain": ""}), *outputs))
 
 
-def copies(home: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in sorted((home / "reports" / "small" / "tables").iterdir())}
+def test_the_csvs_that_a_notebook_shows_are_copied_beside_it_and_those_of_an_earlier_run_go(home: Path) -> None:
+    def copies() -> dict[str, str]:
+        return {path.name: path.read_text() for path in (home / "reports" / "small" / "tables").iterdir()}
 
-
-def test_the_csvs_of_the_tables_that_a_notebook_shows_are_copied_beside_it(home: Path) -> None:
-    keep_csvs(executed(home, "01_a.csv", "01_b.csv", "01_a.csv"), "small")
-    assert copies(home) == {"01_a.csv": "01_a.csv", "01_b.csv": "01_b.csv"}
-
-
-def test_copies_of_an_earlier_run_go_and_those_of_other_notebooks_stay(home: Path) -> None:
-    path = executed(home, "01_a.csv", "01_b.csv", "02_c.csv")
+    (home / "data" / "studies" / "x.toml").write_text("no table")
+    path = executed(home, "01_a.csv", "01_b.csv", "02_c.csv", "01_a.csv", "../../studies/x.toml", "01_none.csv", None)
     keep_csvs(path, "small")
+    assert copies() == {name: name for name in ("01_a.csv", "01_b.csv", "02_c.csv")}
     keep_csvs(executed(home, "01_b.csv"), "small")
-    assert set(copies(home)) == {"01_b.csv", "02_c.csv"}
+    assert set(copies()) == {"01_b.csv", "02_c.csv"}  # that of another notebook stays
     path.unlink()
     assert keep_csvs(path, "small") == []
-    assert set(copies(home)) == {"02_c.csv"}
-
-
-@pytest.mark.parametrize("name", ["../../studies/x.toml", "01_none.csv", None])
-def test_only_a_file_of_the_studys_tables_is_copied(home: Path, name: Any) -> None:
-    (home / "data" / "studies" / "x.toml").write_text("no table")
-    assert keep_csvs(executed(home, name), "small") == []
+    assert set(copies()) == {"02_c.csv"}
 
 
 def test_a_link_leads_from_the_report_and_from_the_index_to_the_copy() -> None:
