@@ -76,12 +76,9 @@ def test_the_figure_has_a_panel_a_role_is_not_left_open_and_is_drawn_by_a_notebo
     frame = found.by_layer()
     drawn_r = next(line.get_ydata() for line in figure.axes[1].lines if len(line.get_ydata()) == 6)
     np.testing.assert_allclose(drawn_r, frame.loc[frame["role"] == "post_mlp", "r"])
-
-
-def test_norms_outside_the_blocks_are_drawn_where_there_are_no_others(found: Comparison) -> None:
-    found_only = lnsim.compare(found.a, found.b, "embedding", 9)
-    assert list(found_only.summary.roles) == ["embedding"]
-    (ax,) = found_only.plot().axes
+    outside = lnsim.compare(found.a, found.b, "embedding", 9)  # a norm outside the blocks, where there are no others
+    assert list(outside.summary.roles) == ["embedding"]
+    (ax,) = outside.plot().axes
     assert ax.get_title(loc="left").startswith("embedding: ")
 
 

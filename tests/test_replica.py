@@ -208,15 +208,12 @@ def test_projections_have_files_of_their_own(paths: Mapping[str, Path], projecti
 # The same bits everywhere, and the cache
 
 
-def test_building_again_writes_nothing(study: Study, paths: Mapping[str, Path], folder: Path) -> None:
+def test_building_again_makes_only_a_file_that_is_cut_short_or_of_another_calibration(
+    study: Study, paths: Mapping[str, Path], folder: Path, tmp_path: Path
+) -> None:
     before = {path: path.stat().st_mtime_ns for path in paths.values()}
     assert build_replica(study, folder) == paths
     assert {path: path.stat().st_mtime_ns for path in paths.values()} == before
-
-
-def test_a_file_that_is_cut_short_or_of_another_calibration_is_made_again(
-    paths: Mapping[str, Path], tmp_path: Path
-) -> None:
     calibration = load_calibration(calibration_path("solar_glm"))
     assert is_current(paths["phi"], calibration)
     assert not is_current(paths["phi"], replace(calibration, digest="another"))
@@ -226,12 +223,13 @@ def test_a_file_that_is_cut_short_or_of_another_calibration_is_made_again(
     assert not is_current(tmp_path / "none.safetensors", calibration)
 
 
-def changed_project(tmp_path: Path, old: str, new: str) -> None:
+def changed_calibration(tmp_path: Path, old: str, new: str) -> Path:
     text = calibration_path("solar_glm").read_text(encoding="utf-8")
     assert old in text
-    (tmp_path / "data" / "studies" / "replica").mkdir(parents=True)
-    changed = re.sub(re.escape(old), new, text, count=1)
-    (tmp_path / "data" / "studies" / "replica" / "solar_glm.toml").write_text(changed, encoding="utf-8")
+    path = tmp_path / "data" / "studies" / "replica" / "solar_glm.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return path
 
 
 def test_other_bits_than_those_on_record_are_refused_and_not_written(tmp_path: Path) -> None:
@@ -277,15 +275,14 @@ def test_a_study_without_a_calibration_is_told_so(
 def test_a_calibration_that_cannot_be_right_names_the_file_and_the_key(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
-    changed_project(tmp_path, old, new)
-    path = tmp_path / "data" / "studies" / "replica" / "solar_glm.toml"
+    path = changed_calibration(tmp_path, old, new)
     with pytest.raises(StudyError, match=r"Reading data/studies/replica/solar_glm\.toml: .*" + message):
         load_calibration(path)
 
 
 def test_correlations_that_contradict_one_another_are_refused(tmp_path: Path) -> None:
-    changed_project(tmp_path, 'b = "glm@20", r = 0.013', 'b = "glm@20", r = 0.99')
-    calibration = load_calibration(tmp_path / "data" / "studies" / "replica" / "solar_glm.toml")
+    path = changed_calibration(tmp_path, 'b = "glm@20", r = 0.013', 'b = "glm@20", r = 0.99')
+    calibration = load_calibration(path)
     with pytest.raises(StudyError, match=r"The correlations of the pinned vectors contradict one another"):
         all_patterns(calibration)
 

@@ -77,27 +77,23 @@ def test_papermill_is_given_whole_paths(tmp_path: Path, monkeypatch: pytest.Monk
     assert given == [str(tmp_path / "01_try.ipynb"), str(tmp_path / "reports" / ".01_try.ipynb.part.ipynb")]
 
 
-def test_a_failing_cell_is_told_with_its_number_and_first_line(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "1", "raise ValueError('first\\nsecond')")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
-    assert outcome.status == "failed"
-    assert outcome.error == "ValueError in cell 4: first"
-    assert "second" in (tmp_path / "out.ipynb").read_text("utf-8")
-
-
-def test_a_cell_that_takes_too_long_is_stopped_and_told(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "import time\ntime.sleep(60)")
-    (tmp_path / "out.ipynb").write_text("an older one")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=1)
-    assert outcome.error == "CellTimeout in cell 3: no cell may take longer than 1 s"
-    assert not (tmp_path / "out.ipynb").exists()
-
-
-def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "import os\nos._exit(1)")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=30)
-    assert outcome.status == "failed"
-    assert str(outcome.error).startswith("DeadKernel in cell 3")
+@pytest.mark.parametrize(
+    ("source", "timeout", "error", "kept"),
+    [
+        ("raise ValueError('first\\nsecond')", 60, "ValueError in cell 4: first", "second"),
+        ("import time\ntime.sleep(60)", 1, "CellTimeout in cell 4: no cell may take longer than 1 s", None),
+        ("import os\nos._exit(1)", 30, "DeadKernel in cell 4: the kernel died; memory may have run out", None),
+    ],
+    ids=["a cell that fails", "a cell that takes too long", "a kernel that dies"],
+)
+def test_a_bad_end_is_told_with_the_number_of_its_cell_and_no_older_notebook_stays(
+    tmp_path: Path, source: str, timeout: int, error: str, kept: str | None
+) -> None:
+    output = tmp_path / "out.ipynb"
+    output.write_text("an older one")
+    outcome = execute(small(tmp_path, "1", source), output, {"study": "b"}, tmp_path, timeout)
+    assert (outcome.status, outcome.error) == ("failed", error)
+    assert kept in output.read_text("utf-8") if kept else not output.exists()
 
 
 def test_a_folder_in_the_place_of_the_executed_notebook_is_told(tmp_path: Path) -> None:
