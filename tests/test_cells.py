@@ -95,6 +95,7 @@ def test_two_roles_are_set_against_each_other_and_named_so() -> None:
     both = {"a": drawn(1), "b": drawn(2, role="post_mlp")}
     assert set(cells(both, [("a", "b")], [("pre_mlp", "post_mlp")]).role) == {"pre_mlp × post_mlp"}
     assert tests(both, [("a", "b")], [("pre_mlp", "post_mlp")], n_permutations=9).layers.tolist() == [5]
+    assert tests(both, [("a", "a")], [("pre_mlp", "pre_mlp")], n_permutations=9).obstacle.tolist() == [""]
 
 
 def test_a_constant_layer_and_layers_apart_are_not_tested_and_say_why() -> None:

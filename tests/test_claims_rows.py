@@ -107,21 +107,11 @@ def test_pairs_and_cross_name_each_pair_of_models_once() -> None:
     assert [(cell.a.model, cell.b.model) for cell in pairs if cell.b] == [("a", "b"), ("a", "c"), ("b", "c")]
     cross = cells_of("cross(a|b,c)@1,2", ["r"], DEPTHS)
     assert [(cell.b.model, cell.b.layer) for cell in cross if cell.b] == [("b", 1), ("b", 2), ("c", 1), ("c", 2)]
-
-
-def test_every_role_repeats_the_cells_and_a_cell_comes_once() -> None:
-    found = cells_of("a@1;a@1;a@2", ["r", "s"], DEPTHS)
-    assert found == [Cell(role, Vector("a", layer)) for role in "rs" for layer in (1, 2)]
-
-
-def test_models_come_in_their_order_without_the_words_of_the_language() -> None:
     assert models_of("pairs(a,b)@10;cross(a|c)@5") == ("a", "b", "c")
     assert models_of("one@0-46:two@!=") == ("one", "two")
-
-
-def test_layers_are_named_as_prose_names_them() -> None:
-    assert Cell("r", Vector("a", 1)).layers == "layer 1"
-    assert Cell("r", Vector("a", 1), Vector("b", 1)).layers == "layer 1"
+    found = cells_of("a@1;a@1;a@2", ["r", "s"], DEPTHS)  # every role repeats the cells, and a cell comes once
+    assert found == [Cell(role, Vector("a", layer)) for role in "rs" for layer in (1, 2)]
+    assert Cell("r", Vector("a", 1)).layers == Cell("r", Vector("a", 1), Vector("b", 1)).layers == "layer 1"
     assert Cell("r", Vector("a", 1), Vector("b", 2)).layers == "layers 1 and 2"
 
 

@@ -50,16 +50,16 @@ def test_the_answer_stands_at_the_top_before_its_sections_and_the_page_needs_no_
     assert "Previous" not in html
 
 
-def test_the_thumbnail_is_kept_for_the_index_and_not_shown(tmp_path: Path) -> None:
+def test_the_thumbnail_and_a_marked_figure_are_kept_for_the_index_and_no_empty_box_is_shown(
+    tmp_path: Path,
+) -> None:
     report = read_report(executed(tmp_path))
     assert report.thumbnail == PICTURE
-    assert html_of(executed(tmp_path)).count("<img") == 1
-
-
-def test_a_marked_figure_is_kept_for_the_top_of_the_index(tmp_path: Path) -> None:
-    cell = code("x", display({"text/html": FIGURE}, {"lnsim": {"headline": True}}))
+    assert report.headline == ""
+    cell = code("x", display({"text/html": FIGURE}, {"lnsim": {"headline": True}}), display({"text/plain": ""}))
     assert read_report(executed(tmp_path, cell)).headline == FIGURE.replace("Figure 1. ", "")
-    assert read_report(executed(tmp_path)).headline == ""
+    assert '<pre class="cell stream"></pre>' not in html_of(executed(tmp_path, cell))
+    assert html_of(executed(tmp_path)).count("<img") == 1
 
 
 def test_neighbours_stand_in_the_bar_and_at_the_foot_with_their_questions(tmp_path: Path) -> None:
@@ -95,11 +95,6 @@ def test_hostile_texts_of_every_kind_show_as_text(tmp_path: Path) -> None:
     html = html_of(executed(tmp_path, *cells, finding=evil, study="small_models"))
     assert "alert(1)</script>" not in html
     assert html.count("&lt;script&gt;alert(1)") >= 6
-
-
-def test_output_without_any_text_leaves_no_empty_box(tmp_path: Path) -> None:
-    html = html_of(executed(tmp_path, code("x", display({"text/plain": ""}))))
-    assert '<pre class="cell stream"></pre>' not in html
 
 
 def test_the_same_notebook_gives_the_same_bytes(tmp_path: Path) -> None:

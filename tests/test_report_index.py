@@ -40,7 +40,7 @@ def index_of(folder: Path, run: StudyRun, reports: dict[str, Report]) -> str:
     return write_index([Section(load_study(run.study), run, reports)], folder / "index.html").read_text("utf-8")
 
 
-def test_an_entry_has_question_finding_picture_badge_state_and_link(tmp_path: Path) -> None:
+def test_an_entry_has_question_finding_picture_badge_state_and_link_and_needs_no_other_file(tmp_path: Path) -> None:
     html = index(tmp_path, report(tmp_path, "01"))
     entry = re.search(r'<li class="entry" id="small_models-01">.*?</li>', html, re.DOTALL)
     assert entry is not None
@@ -49,6 +49,10 @@ def test_an_entry_has_question_finding_picture_badge_state_and_link(tmp_path: Pa
     assert PICTURE in entry[0]
     assert 'data-state="done">done, 3.1 s<' in entry[0]
     assert "REAL WEIGHTS, stored" in html
+    assert set(re.findall(r'href="([^"#][^"]*)"', html)) == {"data:,", "index.html", "small_models/01_a.html"}
+    assert html.count("<h1>") == 1
+    assert '<div class="answer">' not in html
+    assert '<div class="answer">' in index(tmp_path, report(tmp_path, "01", headline_figure=True))
 
 
 def test_a_failed_notebook_is_named_with_its_error_and_has_no_link(tmp_path: Path) -> None:
@@ -64,16 +68,10 @@ def test_headlines_make_the_top_with_their_trust(tmp_path: Path) -> None:
     assert '<div class="lead"><dt>Found</dt><dd>Cosine cannot tell.</dd></div>' in html
     assert "<dt>Trust</dt><dd>Two.</dd>" in html
     assert "61 vectors of 1 checkpoint with real weights." in html
-
-
-def test_without_headlines_the_findings_stand_with_their_questions(tmp_path: Path) -> None:
-    html = index(tmp_path, report(tmp_path, "00"), report(tmp_path, "01"))
+    html = index(tmp_path, report(tmp_path, "03", headline="Cosine cannot.\nIt is 0.99."))
+    assert "<dt>Found</dt><dd>Cosine cannot.</dd><dd>It is 0.99.</dd>" in html  # two statements
+    html = index(tmp_path, report(tmp_path, "00"), report(tmp_path, "01"))  # without headlines: findings and questions
     assert "<dt>Found</dt><dd>Question 01? No: it is 0.03.</dd><dd>Question 00?" in html
-
-
-def test_the_marked_figure_stands_beside_the_answer(tmp_path: Path) -> None:
-    assert '<div class="answer">' in index(tmp_path, report(tmp_path, "01", headline_figure=True))
-    assert '<div class="answer">' not in index(tmp_path, report(tmp_path, "01"))
 
 
 def test_a_second_study_has_its_last_headline_before_the_first_study_has_its_second(tmp_path: Path) -> None:
@@ -101,12 +99,6 @@ def test_a_study_leads_to_its_provenance_page_where_there_is_one(tmp_path: Path)
     assert '<a href="small_models/provenance.html">' in index(tmp_path, report(tmp_path, "01"))
 
 
-def test_tables_on_the_index_lead_to_the_copies_of_their_csvs(tmp_path: Path) -> None:
-    linked = TABLE.replace("</b>", '</b> <a href="../data/tables/small_models/03_pairs.csv">03_pairs.csv</a>')
-    html = index(tmp_path, showing(tmp_path, "03", {linked: "headline_table"}))
-    assert '<a href="small_models/tables/03_pairs.csv">03_pairs.csv</a>' in html
-
-
 def showing(folder: Path, number: str, shown: dict[str, str], source: str = "stored") -> Report:
     """A report with pieces that are marked for the index."""
     outputs = [display({"text/html": html}, {"lnsim": {mark: True}}) for html, mark in shown.items()]
@@ -124,11 +116,9 @@ def test_the_pairs_have_a_section_of_their_own_and_the_figure_leads_to_it(tmp_pa
     assert "<caption><b>Pairs.</b>" in html
     assert html.count('<a href="#pairs">') == 2
     assert ' <a href="#pairs">All numbers</a></figcaption>' in html
-
-
-def test_a_headline_of_two_lines_is_two_statements(tmp_path: Path) -> None:
-    html = index(tmp_path, report(tmp_path, "03", headline="Cosine cannot.\nIt is 0.99."))
-    assert "<dt>Found</dt><dd>Cosine cannot.</dd><dd>It is 0.99.</dd>" in html
+    linked = TABLE.replace("</b>", '</b> <a href="../data/tables/small_models/03_pairs.csv">03_pairs.csv</a>')
+    html = index(tmp_path, showing(tmp_path, "03", {linked: "headline_table"}))
+    assert '<a href="small_models/tables/03_pairs.csv">03_pairs.csv</a>' in html
 
 
 def test_a_replica_has_its_banner_and_no_headline_pairs_or_verdicts_of_it_stand_on_the_index(tmp_path: Path) -> None:
@@ -147,12 +137,6 @@ def test_what_was_not_run_is_listed_with_reason_and_command(tmp_path: Path) -> N
     assert "<li>No vectors. To read them: <code>python run_all.py --source hub</code></li>" in html
     run = StudyRun("small_models", "stored", {}, {"08": "no projection weights"})
     assert '<span class="num">08</span> No projection weights.' in index_of(tmp_path, run, {})
-
-
-def test_the_index_needs_no_other_file_but_the_reports(tmp_path: Path) -> None:
-    html = index(tmp_path, report(tmp_path, "01"))
-    assert set(re.findall(r'href="([^"#][^"]*)"', html)) == {"data:,", "index.html", "small_models/01_a.html"}
-    assert html.count("<h1>") == 1
 
 
 def with_verdicts(folder: Path, source: str = "stored") -> Report:

@@ -66,30 +66,20 @@ def test_every_header_has_its_scope_the_caption_names_the_box_and_text_stands_le
     assert "<td>−0.500</td>" in html
 
 
-def test_columns_of_two_levels_get_group_headers() -> None:
+def test_columns_of_two_levels_get_group_headers_and_attributes_may_go_downwards() -> None:
     columns = pd.MultiIndex.from_tuples([("pre_mlp", "cosine"), ("pre_mlp", "r"), ("final", "r")])
     html = written(pd.DataFrame([[1.0, 2.0, 3.0]], columns=columns, index=pd.Index([4], name="layer")))
     assert '<th scope="colgroup" colspan="2">pre-MLP</th>' in html
     assert '<th scope="colgroup" colspan="1">final</th>' in html
-
-
-def test_transposing_keeps_the_format_of_each_attribute() -> None:
-    frame = pd.DataFrame({"p_value": [0.0001], "layers": [30]}, index=["pre_mlp"])
+    frame = pd.DataFrame({"p_value": [0.0001], "layers": [30]}, index=["pre_mlp"])  # on its side each keeps its format
     assert {"0.0001", "30", "p value", "pre-MLP"} <= set(Cells(written(frame, transpose=True)).texts)
 
 
-def test_row_numbers_give_way_to_the_first_column() -> None:
+def test_row_numbers_give_way_to_the_first_column_and_evenly_spaced_layers_are_a_name_and_stay() -> None:
     texts = Cells(written(pd.DataFrame({"model": ["a", "b"], "n": [1, 2]}))).texts
     assert texts == ["model", "n", "a", "1", "b", "2"]
-
-
-def test_evenly_spaced_layers_are_a_name_and_stay() -> None:
-    frame = pd.DataFrame({"layer": [5, 10, 15], "a": [1.0, 2.0, 3.0], "b": 0.5}).set_index("layer")
-    frame.index = pd.RangeIndex(5, 20, 5, name="layer")
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": 0.5}, index=pd.RangeIndex(5, 20, 5, name="layer"))
     assert Cells(written(frame)).texts[:5] == ["layer", "a", "b", "5", "1.000"]
-
-
-def test_an_empty_table_is_refused() -> None:
     with pytest.raises(NotebookError, match="'cap-1': it has no rows or no columns"):
         written(pd.DataFrame())
 
