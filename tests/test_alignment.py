@@ -25,33 +25,22 @@ def means(found: LayerMatrix, min_share: float = 0.5) -> dict[int, float]:
     return {offset: found.values.ravel()[places].mean() for offset, places in found.offsets(min_share).items()}
 
 
-def test_a_fine_tune_aligns_layer_by_layer() -> None:
-    found = aligned(stack(12), noisy(stack(12)))
-    assert found.best_offset() == 0
-    assert found.alignment_rate() == 1.0
-    assert found.margin() > 0.05
-
-
-def test_a_stack_that_lost_its_first_layers_is_found_at_its_offset() -> None:
-    found = aligned(stack(16), noisy(stack(16)[4:]))
-    assert found.best_offset() == -4
-    assert found.alignment_rate(-4) == 1.0
-    assert found.alignment_rate() < 0.1
-    assert found.margin() < 0 < found.margin(-4)
-
-
-def test_a_depth_expanded_stack_is_recovered_layer_by_layer() -> None:
+def test_a_fine_tune_aligns_layer_by_layer_a_shifted_stack_at_its_offset_and_strangers_nowhere() -> None:
+    tuned = aligned(stack(12), noisy(stack(12)))
+    assert (tuned.best_offset(), tuned.alignment_rate()) == (0, 1.0)
+    assert tuned.margin() > 0.05
+    shifted = aligned(stack(16), noisy(stack(16)[4:]))
+    assert (shifted.best_offset(), shifted.alignment_rate(-4)) == (-4, 1.0)
+    assert shifted.alignment_rate() < 0.1
+    assert shifted.margin() < 0 < shifted.margin(-4)
     origin = [*range(8), *range(4, 12)]
-    found = aligned(stack(12), noisy(stack(12)[origin]))
-    assert found.values.argmax(axis=0).tolist() == origin
-    assert found.alignment_rate() < 1.0
-
-
-def test_strangers_align_nowhere_though_something_is_always_the_largest() -> None:
-    found = aligned(stack(12), stack(12, seed=1))
-    assert found.alignment_rate() < 0.5
-    assert found.margin() < 0
-    assert max(means(found).values()) < 0.3
+    expanded = aligned(stack(12), noisy(stack(12)[origin]))
+    assert expanded.values.argmax(axis=0).tolist() == origin
+    assert expanded.alignment_rate() < 1.0
+    strangers = aligned(stack(12), stack(12, seed=1))  # something is always the largest
+    assert strangers.alignment_rate() < 0.5
+    assert strangers.margin() < 0
+    assert max(means(strangers).values()) < 0.3
 
 
 def test_layers_match_by_number_and_a_gap_shifts_nothing() -> None:

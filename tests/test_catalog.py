@@ -108,10 +108,6 @@ def test_a_relation_is_found_in_either_order_and_where_none_is_on_record_is_pres
     stranger = study.relation("three", "two")
     assert (stranger.independent, stranger.related) == (True, False)
     assert stranger.evidence == "No relation is on record: presumed independent."
-
-
-def test_asking_for_an_unknown_model_or_itself_is_an_error(load: Load) -> None:
-    study = load(GOOD)
     with pytest.raises(StudyError, match="Study 'mine' has no model 'four'; its models are one, two, three"):
         study.model("four")
     with pytest.raises(StudyError, match="'one' has no relation to itself"):

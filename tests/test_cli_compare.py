@@ -111,7 +111,10 @@ def test_a_role_narrows_by_either_name(llama: Path, name: str) -> None:
     assert "post_attention_layernorm" in out
 
 
-def test_nothing_to_compare_is_an_error_in_one_line(llama: Path) -> None:
+def test_nothing_to_compare_is_an_error_in_one_line_and_of_two_that_fail_both_are_named(llama: Path) -> None:
+    err = run("compare", "./gone", "./gone-too")[2]
+    expected = [f"lnsim: Opening './{name}': there is no such file or folder." for name in ("gone", "gone-too")]
+    assert err.splitlines() == expected
     code, out, err = run("compare", "whisper-tiny.en", "smollm2-135m-instruct")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert "their hidden sizes are 384 and 576, and no channel of one is a channel of the other" in err
@@ -150,24 +153,10 @@ def test_a_repo_that_the_hub_does_not_give_is_told_by_its_stored_name(hub: HubSt
     assert "stored here" not in run("compare", "a/b", "sre-minilm-l6")[2]
 
 
-def test_both_that_fail_are_named() -> None:
-    err = run("compare", "./gone", "./gone-too")[2]
-    expected = [f"lnsim: Opening './{name}': there is no such file or folder." for name in ("gone", "gone-too")]
-    assert err.splitlines() == expected
-
-
 def test_a_name_that_is_near_to_nothing_or_has_a_revision_is_a_repo() -> None:
     assert find_source("gpt2").repo_name == RepoName("gpt2", None)
     assert find_source("sre-minilm-l8@main").repo_name == RepoName("sre-minilm-l8", "main")
     assert find_source("me/sre-minilm-l8").repo_name == RepoName("me/sre-minilm-l8", None)
-
-
-def test_a_name_that_steers_a_terminal_is_shown_not_sent(tmp_path: Path) -> None:
-    folder = write_files(tmp_path / "m\x1b[31m", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
-    for form in ([], ["--json"]):
-        code, out, _ = run("compare", str(folder), str(folder), *FEW, *form)
-        assert code == 0
-        assert "\x1b" not in out
 
 
 def test_a_comparison_loads_no_data_frames_no_plots_and_no_network() -> None:

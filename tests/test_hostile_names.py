@@ -275,12 +275,16 @@ def test_the_command_line_prints_names_from_a_repo_as_text(tmp_path: Path, text:
         tensors[f"{text}.norm.weight"] = np.ones(16, np.float32)
     for name, config in (("good", LLAMA_CONFIG), ("bad", {"model_type": text, "architectures": [text]})):
         write_files(tmp_path / name, checkpoint_files(tensors, config))
+    names = {name: tmp_path / name for name in ("good", "bad", "o")} | {"steers": tmp_path / "m\x1b[31m"}
+    write_files(names["steers"], checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    few = ("--permutations", "99")
     for arguments in (
         ["inspect", "good"], ["inspect", "good", "--json"], ["inspect", "bad"], ["inspect", "bad", "--json"],
         ["extract", "good", "--all", "--out", "o"], ["extract", "good", "--all", "--json", "--out", "o"],
         ["extract", "bad", "--debug"], ["extract", "good", "--role", text or "x"],
+        ["compare", "steers", "steers", *few], ["compare", "steers", "steers", *few, "--json"],
     ):  # fmt: skip
-        paths = [str(tmp_path / word) if word in ("good", "bad", "o") else word for word in arguments]
+        paths = [str(names.get(word, word)) for word in arguments]
         exit_code, out, err = run(*paths)
         assert is_harmless(out)
         assert is_harmless(err)

@@ -115,12 +115,6 @@ def test_every_kind_draws_the_same_bytes_twice(name: str) -> None:
     assert figure_bytes(whole(DRAWN[name]()), "svg") == saved(name)
 
 
-def test_a_given_axes_is_drawn_into() -> None:
-    ax = plt.subplots()[1]
-    assert plots.curves(layers(), "layer", "r", ax=ax) is ax
-    assert plots.strips(layers(), "r", "pair", ax=plt.subplots()[1]).get_ylabel() == ""
-
-
 def test_lines_are_named_at_their_ends_only_once_in_a_figure_or_only_the_strong_ones() -> None:
     figure = plots.facets(plots.curves, layers(), "pair", x="layer", y="r", hue="role", sharey=True)
     assert words(figure).count("pre-attention") == 1
@@ -131,6 +125,9 @@ def test_lines_are_named_at_their_ends_only_once_in_a_figure_or_only_the_strong_
     ax = plots.curves(layers(), "layer", "r", hue="pair", group="group", units="role", strong=["A × B", "not there"])
     assert [text.get_text() for text in ax.texts] == ["A × B"]
     assert max(line.get_linewidth() for line in ax.lines) == 2.2
+    given = plt.subplots()[1]
+    assert plots.curves(layers(), "layer", "r", ax=given) is given
+    assert plots.strips(layers(), "r", "pair", ax=plt.subplots()[1]).get_ylabel() == ""
 
 
 def test_a_group_keeps_one_colour_in_every_kind_and_roles_theirs_in_every_tower() -> None:

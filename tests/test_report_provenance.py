@@ -51,6 +51,10 @@ def test_the_page_holds_the_same_rows_in_a_box_that_scrolls(folder: Path) -> Non
     source = next(iter(FOUND.vectors["smollm2"].tensors.values()))
     assert f"[{source.start}, {source.stop})" in whole
     assert source.sha256 in whole
+    assert html.count("<h1>") == 1
+    beside = {"provenance_models.csv", "provenance_vectors.csv"}
+    places = set(re.findall(r'(?:src|href)="([^"#][^"]*)"', html))  # it needs no other file
+    assert places == {"data:,", "../index.html", "../index.html#small_models", *beside}
 
 
 def test_models_stand_with_package_file_and_licence(folder: Path) -> None:
@@ -63,12 +67,14 @@ def test_models_stand_with_package_file_and_licence(folder: Path) -> None:
     assert known["file_sha256"] in html
 
 
-def test_a_commit_is_whole_in_the_csv_and_short_on_the_page(tmp_path: Path) -> None:
+def test_a_commit_is_whole_in_the_csv_and_short_on_the_page_and_what_is_missing_has_its_reason(tmp_path: Path) -> None:
     commit = "0123456789abcdef" * 2 + "01234567"
     one = replace(FOUND.vectors["smollm2"], source="owner/name", commit=commit)
-    page = write_provenance(STUDY, StudyVectors("hub", {"smollm2": one}, {}), tmp_path)
+    missing = {"e5": "There is <none>."}
+    page = write_provenance(STUDY, StudyVectors("hub", {"smollm2": one}, missing), tmp_path)
     assert set(pd.read_csv(tmp_path / "provenance_vectors.csv")["from"]) == {f"owner/name@{commit}"}
     assert "owner/name@0123456789ab<" in page.read_text("utf-8")
+    assert f"<li>{STUDY.model('e5').label}: There is &lt;none&gt;.</li>" in page.read_text("utf-8")
 
 
 def test_a_replica_says_so_on_the_page_in_its_tables_and_in_every_row_of_the_csvs(tmp_path: Path) -> None:
@@ -80,20 +86,6 @@ def test_a_replica_says_so_on_the_page_in_its_tables_and_in_every_row_of_the_csv
         assert set(pd.read_csv(path)["source"]) == {"REPLICA, synthetic"}
 
 
-def test_a_model_without_vectors_is_named_with_its_reason(tmp_path: Path) -> None:
-    missing = {"e5": "There is <none>."}
-    html = write_provenance(STUDY, StudyVectors("stored", FOUND.vectors, missing), tmp_path).read_text("utf-8")
-    assert f"<li>{STUDY.model('e5').label}: There is &lt;none&gt;.</li>" in html
-
-
-def test_the_page_has_one_first_heading_and_needs_no_other_file(folder: Path) -> None:
-    html = (folder / "provenance.html").read_text("utf-8")
-    assert html.count("<h1>") == 1
-    places = set(re.findall(r'(?:src|href)="([^"#][^"]*)"', html))
-    beside = {"provenance_models.csv", "provenance_vectors.csv"}
-    assert places == {"data:,", "../index.html", "../index.html#small_models", *beside}
-
-
 def test_a_packaged_model_is_traced_to_its_file_and_says_why_it_has_no_commit() -> None:
     rows = dict(provenance.model_rows("SmolLM2", FOUND.vectors["smollm2"]))
     assert rows["Commit"] == "none recorded: read from a package, not from the Hub"
@@ -102,11 +94,6 @@ def test_a_packaged_model_is_traced_to_its_file_and_says_why_it_has_no_commit() 
     assert rows["File"].endswith("98,362,432 bytes")
     assert rows["Layers, channels"] == "30 layers, 576 channels; 61 norm weights, 140,544 bytes, rmsnorm"
     assert rows["dtype"] == "F32 as stored; arithmetic in float64"
-
-
-def test_versions_name_what_a_number_can_depend_on() -> None:
-    assert list(provenance.versions()) == ["lnsim", "python", "numpy", "pandas", "matplotlib"]
-    assert provenance.versions()["lnsim"] == lnsim.__version__
 
 
 def test_a_model_without_a_package_gives_its_commit_or_says_why_not_and_what_it_lacks() -> None:
@@ -121,3 +108,8 @@ def test_a_model_without_a_package_gives_its_commit_or_says_why_not_and_what_it_
     hub = replace(bare, source="owner/repo", commit="0123abc")
     told = provenance.description([hub, FOUND.vectors["smollm2"]])
     assert told.startswith("owner/repo@0123abc; SmolLM2-135M-Instruct (")
+
+
+def test_versions_name_what_a_number_can_depend_on() -> None:
+    assert list(provenance.versions()) == ["lnsim", "python", "numpy", "pandas", "matplotlib"]
+    assert provenance.versions()["lnsim"] == lnsim.__version__
