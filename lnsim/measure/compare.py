@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -132,8 +131,6 @@ class PairSummary:
     def __post_init__(self) -> None:
         if not self.roles or (self.verdict == "not_comparable") != bool(self.obstacle):
             raise ComparisonError(f"Summing up a pair: expected roles, and an obstacle or a verdict; found {self}.")
-        for name in ("roles", "not_compared"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
 
 def summarise_pair(
@@ -190,12 +187,9 @@ def _tests(found: Mapping[str, RoleSummary]) -> tuple[NormTest, ...]:
     """What the verdict rests on."""
     # "Identical" speaks of every vector compared, so also of those in roles that are not tested.
     identical = all(one.identical for one in found.values())
-    return tuple(_norm_test(one, identical) for one in found.values() if one.tested)
-
-
-def _norm_test(one: RoleSummary, identical: bool) -> NormTest:
-    values = {name: getattr(one, name) for name in ("p_holm", "p_ranks_holm", "same", "elsewhere", "without")}
-    return NormTest(**values, one_length=one.one_length, identical=identical)
+    names = ("p_holm", "p_ranks_holm", "same", "elsewhere", "without", "one_length")
+    tested = [{name: getattr(one, name) for name in names} for one in found.values() if one.tested]
+    return tuple(NormTest(**values, identical=identical) for values in tested)
 
 
 def why_apart(role: str) -> str:
@@ -206,17 +200,7 @@ def why_apart(role: str) -> str:
 
 
 def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) -> RoleSummary:
-    """Measure one role.
-
-    Args:
-        a: the vectors of one model.
-        b: those of the other, of the same hidden size and with at least one layer number of a.
-        orders: permutations of the channels, as ``permutation.channel_orders`` makes them.
-        seed: of these permutations.
-
-    Raises:
-        ComparisonError: when the two do not fit together.
-    """
+    """Measure one role of two models, of one hidden size and with a layer number in common, under permutations."""
     layers, rows_a, rows_b = matched_layers(a, b)
     notes: list[str] = []
     matched = a.scale[rows_a], b.scale[rows_b]

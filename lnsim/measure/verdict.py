@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import LEVEL
@@ -120,49 +119,39 @@ _HOLDS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
     ("none", lambda found: True),
 )
 
-RULES: Mapping[str, str] = MappingProxyType(
-    {
-        "not_comparable": "no norm of one can be set against a norm of the other",
-        "identical": "the same layers, and every weight and bias compared has the same stored bits",
-        "undecided": "with so few permutations no p could be below the level after adjustment",
-        "one_by_one": "signal; the stacks have the same layers, and most have their best partner at the same number",
-        "rearranged": "signal; layers have partners, but not so",
-        "unplaced": "signal; no layer has a partner",
-        "contradictory": "one of Pearson and ranks is below the level after adjustment, and the other is not for the "
-        "same norm",
-        "none": "nothing is below the level after adjustment",
-    }
-)
+RULES: Mapping[str, str] = {
+    "not_comparable": "no norm of one can be set against a norm of the other",
+    "identical": "the same layers, and every weight and bias compared has the same stored bits",
+    "undecided": "with so few permutations no p could be below the level after adjustment",
+    "one_by_one": "signal; the stacks have the same layers, and most have their best partner at the same number",
+    "rearranged": "signal; layers have partners, but not so",
+    "unplaced": "signal; no layer has a partner",
+    "contradictory": "one of Pearson and ranks is below the level after adjustment, and the other is not for the "
+    "same norm",
+    "none": "nothing is below the level after adjustment",
+}
 """When each sentence is chosen, in the order in which they are tried."""
 
 
-SENTENCES: Mapping[str, str] = MappingProxyType(
-    {
-        "not_comparable": "Not comparable: {why}.",
-        "identical": "Identical, bit for bit, in every norm vector compared.",
-        "undecided": "Not decided: too few permutations for this many tests.",
-        "one_by_one": "Shared-origin signal, layer by layer: compatible with one trained further from the other, or "
-        "both from the same base.",
-        "rearranged": "Shared-origin signal, layers not one by one: compatible with a common ancestor, or with layers "
-        "cut, repeated or moved.",
-        "unplaced": "Shared-origin signal, no layer with a close partner: compatible with a distant common ancestor.",
-        "contradictory": "Weak or contradictory: Pearson and ranks disagree.",
-        "none": "No shared-origin signal in the norm vectors; this does not show independence.",
-    }
-)
+SENTENCES: Mapping[str, str] = {
+    "not_comparable": "Not comparable: {why}.",
+    "identical": "Identical, bit for bit, in every norm vector compared.",
+    "undecided": "Not decided: too few permutations for this many tests.",
+    "one_by_one": "Shared-origin signal, layer by layer: compatible with one trained further from the other, or "
+    "both from the same base.",
+    "rearranged": "Shared-origin signal, layers not one by one: compatible with a common ancestor, or with layers "
+    "cut, repeated or moved.",
+    "unplaced": "Shared-origin signal, no layer with a close partner: compatible with a distant common ancestor.",
+    "contradictory": "Weak or contradictory: Pearson and ranks disagree.",
+    "none": "No shared-origin signal in the norm vectors; this does not show independence.",
+}
 """Every sentence by its key; ``{why}`` is what stands in the way of a comparison."""
 
 _REPLICA = "REPLICA, synthetic vectors. "
 
 
 def sentence(key: str, obstacle: str = "", replica: bool = False) -> str:
-    """The sentence of a verdict; of a replica it begins by saying that the vectors are synthetic.
-
-    Args:
-        key: one of RULES.
-        obstacle: what stands in the way of a comparison, where it does.
-        replica: True where the vectors are synthetic.
-    """
+    """The sentence of a verdict, with what stands in the way of one; of a replica it first says: synthetic."""
     return (_REPLICA if replica else "") + SENTENCES[key].format(why=obstacle)
 
 
