@@ -16,13 +16,7 @@ import numpy as np
 from hub_stand_in import virtual_shard
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header_bytes, llama_tensors
 
-from lnsim.errors import (
-    FormatError,
-    HeaderError,
-    LnsimError,
-    RoleError,
-    UnsupportedDtypeError,
-)
+from lnsim.errors import FormatError, HeaderError, LnsimError, RoleError, UnsupportedDtypeError
 
 __all__ = ["BOMBS", "HUGE", "NORMS", "ROWS", "TENSORS", "Attack", "Bomb", "Files", "Huge", "Reads", "Refuses"]
 

@@ -98,13 +98,7 @@ WRONG_RANGE = (
     *both("206 of other bytes, as Content-Range says", "wrong_content_range", "Content-Range should be", RANGES),
     *both("206 without Content-Range", "no_content_range", "Content-Range should tell the bytes", RANGES),
     *both("206 with more bytes than Content-Range says", "long_body", "... bytes were announced, another", RANGES),
-    Row(
-        "206 of a range of the gzip-compressed file",
-        "for ever",
-        OneError(HubError, "gzip"),
-        fault("encoded"),
-        RANGES,
-    ),
+    Row("206 of a range of the gzip-compressed file", "for ever", OneError(HubError, "gzip"), fault("encoded"), RANGES),
     Row(
         "200 instead of 206, with a body of a terabyte",
         "twice",
@@ -303,13 +297,7 @@ UNREACHABLE = (
         _nameless(_leads_to("x.invalid")),
         (ADDRESS,),
     ),
-    Row(
-        "connection refused where an address leads",
-        "once",
-        Recovers(TRIES + 1),
-        _leads_to(DEAD, 1),
-        (ADDRESS,),
-    ),
+    Row("connection refused where an address leads", "once", Recovers(TRIES + 1), _leads_to(DEAD, 1), (ADDRESS,)),
     Row("addresses that lead in circles", "for ever", OneError(HubError, "more than 5 in a row"), _circle, (ADDRESS,)),
 )
 

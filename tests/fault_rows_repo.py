@@ -48,13 +48,7 @@ def _time_passes(stage: Stage, place: Place) -> None:
 
 
 SIGNED = (
-    Row(
-        "an address good for one use only (then 403)",
-        "always",
-        Recovers(40),
-        _signatures(signature_uses=1),
-        RANGES,
-    ),
+    Row("an address good for one use only (then 403)", "always", Recovers(40), _signatures(signature_uses=1), RANGES),
     Row("addresses too old after the second read (403)", "once", Recovers(16), _time_passes, RANGES),
     Row(
         "403 for every address, however new",

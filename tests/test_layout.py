@@ -71,8 +71,7 @@ def test_an_index_gives_the_shard_of_each_tensor() -> None:
 
 
 @pytest.mark.parametrize(
-    "shard",
-    ["../x.safetensors", "/x.safetensors", "http://h/x.safetensors", "x\n.safetensors", "x.bin", "", 3, None],
+    "shard", ["../x.safetensors", "/x.safetensors", "http://h/x.safetensors", "x\n.safetensors", "x.bin", "", 3, None]
 )
 def test_an_index_that_points_outside_the_checkpoint_is_refused(shard: object) -> None:
     with pytest.raises(FormatError, match="tensor 'w' should lie in a safetensors file of the same checkpoint"):

@@ -81,7 +81,7 @@ BY_SOURCE = {
 }
 CROSS = {
     # the trace was given image states that no norm made: MllamaCrossAttentionDecoderLayer
-    ("mllama", "language_model.model.layers.*.input_layernorm"): "pre_cross_attention",
+    ("mllama", "language_model.model.layers.*.input_layernorm"): "pre_cross_attention"
 }
 # Their encoder, or their cross-attention layers, did not run.
 MANY_TOWERS = {"mllama", "pegasus_x"}
@@ -1408,12 +1408,7 @@ def test_a_malformed_line_is_quoted() -> None:
 
 def test_the_example_in_the_instructions_is_a_table() -> None:
     example = (table.__doc__ or "").split("'''")[1]
-    assert [pattern.role for pattern in patterns(example)] == [
-        "pre_attention",
-        "pre_mlp",
-        "q_norm",
-        "final",
-    ]
+    assert [pattern.role for pattern in patterns(example)] == ["pre_attention", "pre_mlp", "q_norm", "final"]
 
 
 def test_a_family_without_a_table_says_why() -> None:

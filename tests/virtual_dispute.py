@@ -144,9 +144,9 @@ def _entry(name: str, *shape: int, dtype: str = "BF16") -> Entry:
 def _tensors(family: Family) -> Iterator[Entry]:
     """Every tensor in the order of the state dict."""
     hidden = family.hidden_size
-    stem, embedding, head = {
-        "internlm2": ("model.layers.", "model.tok_embeddings.weight", "output.weight"),
-    }.get(family.spelling, ("model.layers.", "model.embed_tokens.weight", "lm_head.weight"))
+    stem, embedding, head = {"internlm2": ("model.layers.", "model.tok_embeddings.weight", "output.weight")}.get(
+        family.spelling, ("model.layers.", "model.embed_tokens.weight", "lm_head.weight")
+    )
     yield _entry(embedding, family.vocabulary, hidden)
     for layer in range(family.n_layers + family.mtp):
         yield from _block(family, f"{stem}{layer}.", layer)

@@ -12,15 +12,7 @@ from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
-from lnsim.checkpoint.store import (
-    ANSWERS_KEY,
-    ROLES_KEY,
-    Identity,
-    Provenance,
-    StoredTensor,
-    json_texts,
-    read_sources,
-)
+from lnsim.checkpoint.store import ANSWERS_KEY, ROLES_KEY, Identity, Provenance, StoredTensor, json_texts, read_sources
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.errors import RoleError, StoreError
 from lnsim.version import __version__

@@ -39,15 +39,7 @@ from lnsim.checkpoint.source import (
     no_progress,
     parse_config,
 )
-from lnsim.errors import (
-    FormatError,
-    HeaderError,
-    HubError,
-    LnsimError,
-    RepoNotFoundError,
-    RevisionError,
-    SourceError,
-)
+from lnsim.errors import FormatError, HeaderError, HubError, LnsimError, RepoNotFoundError, RevisionError, SourceError
 
 __all__ = ["Repo", "open_pinned", "pin"]
 

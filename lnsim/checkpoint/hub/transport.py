@@ -118,13 +118,7 @@ class Transport:
         return self._retry(once, url, where)
 
     def get_range(
-        self,
-        url: httpx.URL,
-        span: ByteRange,
-        *,
-        where: str,
-        may_be_clipped: bool = False,
-        leave_if_dead: bool = False,
+        self, url: httpx.URL, span: ByteRange, *, where: str, may_be_clipped: bool = False, leave_if_dead: bool = False
     ) -> tuple[bytes, int]:
         """The bytes of a range, all of them and no others, and those of the whole file, as the server tells them.
 
