@@ -284,15 +284,11 @@ def test_norms_that_every_rank_has_a_copy_of_are_read_once_where_the_copies_agre
     assert {origin.shard for origin in found.tensors.values()} == {"model0-mp3.safetensors"}
 
 
-@pytest.mark.parametrize(
-    ("copy", "says"),
-    [
-        (TENSORS[NORM] * 2, r"other bytes in model2-mp3\.safetensors"),
-        (TENSORS[NORM][:8], r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
-        (TENSORS[NORM].astype(np.float32), r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
-    ],
-    ids=["bytes", "shape", "dtype"],
-)
+@pytest.mark.parametrize(("copy", "says"), [
+    (TENSORS[NORM] * 2, r"other bytes in model2-mp3\.safetensors"),
+    (TENSORS[NORM][:8], r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
+    (TENSORS[NORM].astype(np.float32), r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
+], ids=["bytes", "shape", "dtype"])  # fmt: skip
 def test_copies_that_differ_are_an_error_once_they_are_asked_for(
     put: Callable[[Files], str], copy: Any, says: str
 ) -> None:

@@ -77,23 +77,14 @@ INVALID = {
     "a list": ("[]", 0, "a JSON object was expected, found list"),
     "NaN": ('{"a":{"dtype":"F32","x":NaN,"shape":[1],"data_offsets":[0,4]}}', 4, "NaN is not JSON"),
     "number out of range": ('{"a":{"dtype":"F32","x":1e999,"shape":[1],"data_offsets":[0,4]}}', 4, "out of range"),
-    "integer out of range": (
-        '{"a":{"dtype":"F32","x":' + "9" * 400 + ',"shape":[1],"data_offsets":[0,4]}}',
-        4,
-        "out of range",
-    ),
-    "integer of 5000 digits": (
-        '{"a":{"dtype":"F32","x":' + "9" * 5000 + ',"shape":[1],"data_offsets":[0,4]}}',
-        4,
-        "JSON was expected",
-    ),
+    "integer out of range": ('{"a":{"dtype":"F32","x":' + "9" * 400 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
+        "out of range"),
+    "integer of 5000 digits": ('{"a":{"dtype":"F32","x":' + "9" * 5000 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
+        "JSON was expected"),
     "half a surrogate pair": ('{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "surrogate"),
     "control character": (f"{{{ONE.replace('a', chr(10), 1)}}}", 4, "JSON was expected"),
-    "nested 126 deep": (
-        '{"a":{"dtype":"F32","x":' + "[" * 126 + "]" * 126 + ',"shape":[1],"data_offsets":[0,4]}}',
-        4,
-        "'x' is nested too deeply",
-    ),
+    "nested 126 deep": ('{"a":{"dtype":"F32","x":' + "[" * 126 + "]" * 126 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
+        "'x' is nested too deeply"),
     "nested 100,000 deep": ('{"a":' + "[" * 100_000, 0, "nested too deeply"),
     "metadata twice": ('{"__metadata__":{},"__metadata__":{}}', 0, "'__metadata__' stands there twice"),
     "metadata of numbers": ('{"__metadata__":{"x":1}}', 0, "must map strings to strings"),
@@ -112,25 +103,16 @@ INVALID = {
     "too few bytes": ("{" + entry("a", [2], [0, 4]) + "}", 4, r"shape \[2\] of F32 needs 8 bytes, .* hold 4"),
     "half a byte": ("{" + entry("a", [1], [0, 1], "F4") + "}", 1, "4 bits of F4 do not fill whole bytes"),
     "product overflows": ("{" + entry("a", [2**63, 2, 0], [0, 0]) + "}", 0, "overflows 64 bits"),
-    "overlap": (
-        "{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [2, 6]) + "}",
-        6,
-        "at byte 4 .* at 2: an overlap",
-    ),
+    "overlap": ("{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [2, 6]) + "}", 6,
+        "at byte 4 .* at 2: an overlap"),
     "hole": ("{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [8, 12]) + "}", 12, "at byte 4 .* at 8: a hole"),
     "hole at the start": ("{" + entry("a", [1], [4, 8]) + "}", 8, "at byte 0 .* at 4: a hole"),
-    "bytes behind the last tensor": (
-        f"{{{ONE}}}",
-        5,
-        f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 15}",
-    ),
+    "bytes behind the last tensor": (f"{{{ONE}}}", 5,
+        f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 15}"),
     "file cut short": (f"{{{ONE}}}", 3, f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 13}"),
-    "empty tensor inside another": (
-        "{" + entry("a", [2], [0, 8]) + "," + entry("b", [0], [4, 4]) + "}",
-        8,
-        "an overlap",
-    ),
-}
+    "empty tensor inside another": ("{" + entry("a", [2], [0, 8]) + "," + entry("b", [0], [4, 4]) + "}", 8,
+        "an overlap"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "n_bytes"), VALID.values(), ids=VALID)

@@ -77,18 +77,14 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
     "while a server keeps silent, stalls or drips, at any kind of request",
     "exits within 2 s with code 130 and one line; no file is left",
 )
-@pytest.mark.parametrize(
-    ("place", "kind"),
-    [
-        (LISTING, "silent"),
-        pytest.param(CONFIG_FILE, "silent", marks=pytest.mark.slow),
-        pytest.param(START, "stall", marks=pytest.mark.slow),
-        pytest.param(ADDRESS, "silent", marks=pytest.mark.slow),
-        (BYTES, "stall"),
-        (BYTES, "drip"),
-    ],
-    ids=lambda value: value.name if isinstance(value, Place) else value,
-)
+@pytest.mark.parametrize(("place", "kind"), [
+    (LISTING, "silent"),
+    pytest.param(CONFIG_FILE, "silent", marks=pytest.mark.slow),
+    pytest.param(START, "stall", marks=pytest.mark.slow),
+    pytest.param(ADDRESS, "silent", marks=pytest.mark.slow),
+    (BYTES, "stall"),
+    (BYTES, "drip"),
+], ids=lambda value: value.name if isinstance(value, Place) else value)  # fmt: skip
 def test_ctrl_c_ends_a_command_that_waits_for_a_server(
     hub: HubStandIn, tmp_path: Path, place: Place, kind: str
 ) -> None:
@@ -192,14 +188,10 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     "while vectors are read",
     "KeyboardInterrupt; within 2 s no thread is left; the next reading works",
 )
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
-        Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),
-    ],
-    ids=["no answer", "a pause"],
-)
+@pytest.mark.parametrize("fault", [
+    Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
+    Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),
+], ids=["no answer", "a pause"])  # fmt: skip
 def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
     hub: HubStandIn, tmp_path: Path, fault: Fault
 ) -> None:

@@ -99,20 +99,16 @@ def numbered(form: str, count: int, start: int = 1) -> list[str]:
     return [form.format(number) for number in range(start, start + count)]
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        numbered("model-{:05d}-of-000012.safetensors", 12),
-        numbered("model-{}-of-11.safetensors", 11),
-        numbered("model_{:05d}-of-00003.safetensors", 3),
-        numbered("model-{:05d}-of-00004.safetensors", 4, start=0),
-        numbered("model--{:05d}-of-00002.safetensors", 2),
-        numbered("consolidated-{:05d}-of-00002.safetensors", 2),
-        numbered("diffusion_pytorch_model.fp16-{:05d}-of-00002.safetensors", 2),
-        numbered("model-{:05d}-of-00002.fp16.safetensors", 2),
-    ],
-    ids=lambda names: names[0],
-)
+@pytest.mark.parametrize("names", [
+    numbered("model-{:05d}-of-000012.safetensors", 12),
+    numbered("model-{}-of-11.safetensors", 11),
+    numbered("model_{:05d}-of-00003.safetensors", 3),
+    numbered("model-{:05d}-of-00004.safetensors", 4, start=0),
+    numbered("model--{:05d}-of-00002.safetensors", 2),
+    numbered("consolidated-{:05d}-of-00002.safetensors", 2),
+    numbered("diffusion_pytorch_model.fp16-{:05d}-of-00002.safetensors", 2),
+    numbered("model-{:05d}-of-00002.fp16.safetensors", 2),
+], ids=lambda names: names[0])  # fmt: skip
 def test_shards_of_any_width_are_a_set_in_the_order_of_their_numbers(names: list[str]) -> None:
     layout = find_layout(sorted(names), where="a/b")
     assert (layout.shards, layout.index, layout.notes) == (tuple(names), None, ())
@@ -128,15 +124,10 @@ def test_a_file_of_each_rank_is_a_set_of_copies() -> None:
     assert find_layout([*names, *TWO], where="a/b").shards == tuple(TWO)
 
 
-@pytest.mark.parametrize(
-    "index",
-    [
-        "consolidated.safetensors.index.json",
-        "diffusion_pytorch_model.safetensors.index.json",
-        "model.safetensors.index.fp16.json",
-        "model.fp16.safetensors.index.json",
-    ],
-)
+@pytest.mark.parametrize("index", [
+    "consolidated.safetensors.index.json", "diffusion_pytorch_model.safetensors.index.json",
+    "model.safetensors.index.fp16.json", "model.fp16.safetensors.index.json",
+])  # fmt: skip
 def test_an_index_of_any_name_is_taken_where_it_is_the_only_one(index: str) -> None:
     assert find_layout([index, "consolidated-a.safetensors", "config.json"], where="a/b").index == index
 

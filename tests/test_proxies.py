@@ -125,14 +125,9 @@ def test_https_goes_through_a_tunnel_which_the_proxy_may_refuse(
 
 
 WRONG_PROXIES = (
-    "socks5://me:secret@127.0.0.1:1080",
-    "ftp://me:secret@127.0.0.1:21",
-    "me:secret@127.0.0.1:port",
-    "http://me:se/cret@127.0.0.1:80",
-    "http://[bad",
-    f"http://{'a' * 70}.example:80",
-    "http://:80",
-)
+    "socks5://me:secret@127.0.0.1:1080", "ftp://me:secret@127.0.0.1:21", "me:secret@127.0.0.1:port",
+    "http://me:se/cret@127.0.0.1:80", "http://[bad", f"http://{'a' * 70}.example:80", "http://:80",
+)  # fmt: skip
 WANTED = (
     r"no proxy that can be used; an address such as http://host:port was expected \(socks5 needs the package socksio"
 )

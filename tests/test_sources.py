@@ -190,18 +190,11 @@ def same_bits(found: lnsim.NormVectors, tensors: dict[str, object]) -> bool:
     return {n: a.tobytes() for n, a in found.stored.items()} == {n: a.tobytes() for n, a in norms.items()}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "org/pipe/text_encoder",
-        "org/pipe@main/text_encoder/",
-        f"org/pipe@{COMMIT}/text_encoder",
-        "org/pipe/text_encoder@main",
-        "hf://org/pipe@main/text_encoder",
-        "{endpoint}/org/pipe/tree/main/text_encoder",
-        "{endpoint}/org/pipe/tree/main/text_encoder?x=y#z",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    "org/pipe/text_encoder", "org/pipe@main/text_encoder/", f"org/pipe@{COMMIT}/text_encoder",
+    "org/pipe/text_encoder@main", "hf://org/pipe@main/text_encoder", "{endpoint}/org/pipe/tree/main/text_encoder",
+    "{endpoint}/org/pipe/tree/main/text_encoder?x=y#z",
+])  # fmt: skip
 def test_the_weights_of_a_sub_folder_are_read_with_its_own_config(pipe: HubStandIn, source: str) -> None:
     source = source.format(endpoint=pipe.endpoint)
     found = lnsim.extract(source)
