@@ -158,20 +158,12 @@ HEADERS = (
 # Names of tensors
 
 STRANGE = {
-    "`../`": "../../../etc/passwd",
-    "an absolute path": "/etc/passwd",
-    "a URL": "https://evil.example/?q=",
-    "NUL": "a\x00b",
-    "line breaks": "a\r\nlnsim: all is well\n",
-    "ANSI escapes": "\x1b[31m\x1b]0;title\x07",
-    "C1 controls": "\x9b31m",
-    "RTL marks": "\u202egnp.\u2067a",
-    "HTML": "<script>alert(1)</script>",
-    "a template": "${HOME}`id`{{7*7}}%n",
-    "10 kB": "x" * 10_000,
-    "10,000 dots": "." * 10_000,
+    "`../`": "../../../etc/passwd", "an absolute path": "/etc/passwd", "a URL": "https://evil.example/?q=",
+    "NUL": "a\x00b", "line breaks": "a\r\nlnsim: all is well\n", "ANSI escapes": "\x1b[31m\x1b]0;title\x07",
+    "C1 controls": "\x9b31m", "RTL marks": "\u202egnp.\u2067a", "HTML": "<script>alert(1)</script>",
+    "a template": "${HOME}`id`{{7*7}}%n", "10 kB": "x" * 10_000, "10,000 dots": "." * 10_000,
     "a noncharacter": "\ufdd0\U000e0001",
-}
+}  # fmt: skip
 
 
 def _with(more: Mapping[str, Any], config: Mapping[str, Any] = LLAMA_CONFIG) -> Callable[[], Files]:

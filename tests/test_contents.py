@@ -320,13 +320,10 @@ LORA = {f"base_model.model.model.layers.0.q_proj.lora_{x}.weight": np.zeros((4, 
 ADAPTER = {"peft_type": "LORA", "base_model_name_or_path": "org/base"}
 
 
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
-        (json.dumps(ADAPTER).encode(), r"it is an adapter \(LoRA\) of org/base, without norms of its own: name its"),
-        (b'{"peft_type": "IA3"}', r"it is an adapter \(IA3\), without norms of its own: name its base model\."),
-    ],
-)
+@pytest.mark.parametrize(("config", "says"), [
+    (json.dumps(ADAPTER).encode(), r"it is an adapter \(LoRA\) of org/base, without norms of its own: name its"),
+    (b'{"peft_type": "IA3"}', r"it is an adapter \(IA3\), without norms of its own: name its base model\."),
+])  # fmt: skip
 def test_an_adapter_is_told_as_such_with_its_base_model(put: Callable[[Files], str], config: bytes, says: str) -> None:
     with pytest.raises(FormatError, match=says):
         lnsim.extract(put({"adapter_config.json": config, "adapter_model.safetensors": file_bytes(LORA)}))

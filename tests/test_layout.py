@@ -49,17 +49,14 @@ def test_several_files_of_other_names_are_an_error_that_lists_them() -> None:
         find_layout(["x.safetensors", "y.safetensors"], where="a/b")
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["pytorch_model.bin"], r"PyTorch pickles \(pytorch_model.bin\).*never unpickles"),
-        (["a.Q4_0.gguf", "a.Q8_0.gguf"], r"GGUF \(a.Q4_0.gguf, a.Q8_0.gguf\)"),
-        (["tf_model.h5"], "TensorFlow"),
-        (["unet/model.safetensors"], "in sub-folders only"),
-        (["README.md"], r"no weights at all \(README.md\)"),
-        ([], r"no weights at all \(an empty listing\)"),
-    ],
-)
+@pytest.mark.parametrize(("names", "message"), [
+    (["pytorch_model.bin"], r"PyTorch pickles \(pytorch_model.bin\).*never unpickles"),
+    (["a.Q4_0.gguf", "a.Q8_0.gguf"], r"GGUF \(a.Q4_0.gguf, a.Q8_0.gguf\)"),
+    (["tf_model.h5"], "TensorFlow"),
+    (["unet/model.safetensors"], "in sub-folders only"),
+    (["README.md"], r"no weights at all \(README.md\)"),
+    ([], r"no weights at all \(an empty listing\)"),
+])  # fmt: skip
 def test_a_repo_without_safetensors_is_an_error_that_says_what_it_has(names: list[str], message: str) -> None:
     with pytest.raises(FormatError, match=message):
         find_layout(names, where="a/b@main")
@@ -70,25 +67,9 @@ def test_an_index_gives_the_shard_of_each_tensor() -> None:
     assert parse_index(text, where="a/b") == {"w": TWO[0], "v": TWO[1]}
 
 
-@pytest.mark.parametrize(
-    "shard", ["../x.safetensors", "/x.safetensors", "http://h/x.safetensors", "x\n.safetensors", "x.bin", "", 3, None]
-)
-def test_an_index_that_points_outside_the_checkpoint_is_refused(shard: object) -> None:
-    with pytest.raises(FormatError, match="tensor 'w' should lie in a safetensors file of the same checkpoint"):
-        parse_index(json.dumps({"weight_map": {"w": shard}}).encode(), where="a/b")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"{", "JSON was expected"),
-        (b"[" * 100_000, "JSON was expected"),
-        (b"[]", "an object 'weight_map' with tensors was expected"),
-        (b'{"weight_map": {}}', "an object 'weight_map' with tensors was expected"),
-    ],
-)
-def test_a_malformed_index_is_refused(text: bytes, message: str) -> None:
-    with pytest.raises(FormatError, match=message):
+@pytest.mark.parametrize("text", [b"[]", b'{"weight_map": {}}'])
+def test_an_index_without_a_tensor_is_refused(text: bytes) -> None:
+    with pytest.raises(FormatError, match="an object 'weight_map' with tensors was expected"):
         parse_index(text, where="a/b")
 
 
@@ -159,14 +140,11 @@ def test_one_file_beside_an_index_counts_as_it_does_for_transformers() -> None:
     assert INDEX in layout.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("names", "taken"),
-    [
-        (["model.fp16.safetensors", "adapter_model.safetensors"], "model.fp16.safetensors"),
-        (["unet.safetensors", "unet.fp16.safetensors", "unet.non_ema.safetensors"], "unet.safetensors"),
-        (["weights.safetensors", "consolidated.safetensors"], "weights.safetensors"),
-    ],
-)
+@pytest.mark.parametrize(("names", "taken"), [
+    (["model.fp16.safetensors", "adapter_model.safetensors"], "model.fp16.safetensors"),
+    (["unet.safetensors", "unet.fp16.safetensors", "unet.non_ema.safetensors"], "unet.safetensors"),
+    (["weights.safetensors", "consolidated.safetensors"], "weights.safetensors"),
+])  # fmt: skip
 def test_variants_and_adapters_are_passed_over_beside_the_plain_file(names: list[str], taken: str) -> None:
     layout = find_layout(names, where="a/b")
     assert layout.shards == (taken,)

@@ -66,36 +66,6 @@ def test_nothing_there_is_one_clear_sentence(tmp_path: Path) -> None:
         open_local(tmp_path / "gone")
 
 
-def test_a_folder_without_weights_says_what_it_has(tmp_path: Path) -> None:
-    write_files(tmp_path, {"pytorch_model.bin": b"x"})
-    with pytest.raises(FormatError, match="PyTorch pickles"):
-        open_local(tmp_path)
-
-
-def test_a_shard_that_the_index_names_and_the_folder_lacks_is_named(tmp_path: Path) -> None:
-    write_files(tmp_path, checkpoint_files(TENSORS, LLAMA_CONFIG, 3))
-    (tmp_path / "model-00002-of-00003.safetensors").unlink()
-    with pytest.raises(FormatError, match=r"model-00002-of-00003\.safetensors is not there \(1 missing in all\)"):
-        lnsim.load(tmp_path)
-
-
-def test_an_index_that_names_a_tensor_which_its_shard_lacks_is_an_error_once_it_is_asked_for(tmp_path: Path) -> None:
-    files = checkpoint_files(TENSORS, LLAMA_CONFIG, 3)
-    index = json.loads(files["model.safetensors.index.json"])
-    index["weight_map"]["extra.norm.weight"] = "model-00001-of-00003.safetensors"
-    write_files(tmp_path, files | {"model.safetensors.index.json": json.dumps(index).encode()})
-    assert any("'extra.norm.weight'" in note for note in lnsim.load(tmp_path).notes)
-    with pytest.raises(HeaderError, match=r"'extra\.norm\.weight' should lie in model-00001"):
-        lnsim.extract(tmp_path, everything=True)
-
-
-def test_two_shards_with_one_tensor_name_are_an_error(tmp_path: Path) -> None:
-    one = file_bytes({"w": np.zeros(1, np.float32)})
-    write_files(tmp_path, {f"model-0000{i}-of-00002.safetensors": one for i in (1, 2)})
-    with pytest.raises(FormatError, match="tensor 'w' lies in both model-00001-of-00002"):
-        open_local(tmp_path).read(["w"])
-
-
 @pytest.mark.parametrize("n_bytes", [0, 5, 40])
 def test_a_truncated_file_is_an_error_that_names_it(tmp_path: Path, n_bytes: int) -> None:
     content = file_bytes({"w": np.zeros(9, np.float32)})

@@ -108,59 +108,36 @@ def by_name(roles: RoleMap) -> dict[str, NormTensor]:
 
 
 @every_known
-def test_every_traced_norm_gets_its_traced_role(name: str) -> None:
-    traced = TRACED[name]
-    found = by_name(roles_of(name))
-    for row in traced["norms"]:
-        for tensor in names_of(row):
-            role = true_role(name, row, tensor)
-            if role != "unused":
-                assert found[tensor].role == role, tensor
-
-
-@every_known
-def test_norm_type_offset_and_sharing_are_those_of_the_traced_module(name: str) -> None:
-    traced = TRACED[name]
-    found = by_name(roles_of(name))
-    for row in traced["norms"]:
-        for tensor in (found[n] for n in names_of(row) if found[n].role != "other"):
-            if row[3] != "unused" and row[4] != "unknown":
-                assert tensor.norm_type == row[4], tensor
-                assert tensor.shared == row[6], tensor
-                assert tensor.offset == (row[5] if tensor.kind == "weight" else 0.0), tensor
-
-
-@every_known
-def test_a_norm_that_the_text_run_did_not_use_is_never_in_the_main_tower_with_a_role(name: str) -> None:
-    traced = TRACED[name]
+def test_every_traced_norm_has_the_role_type_offset_and_sharing_of_its_module(name: str) -> None:
     roles = roles_of(name)
     found = by_name(roles)
-    for row in traced["norms"]:
-        for tensor in names_of(row):
-            if (
-                row[3] == "unused"
-                and roles.main_tower not in ("vision", "audio")
-                and "cross" not in str(traced["config"])
-            ):
-                assert found[tensor].role == "other" or found[tensor].tower != roles.main_tower, tensor
+    for row in TRACED[name]["norms"]:
+        for tensor in (found[each] for each in names_of(row)):
+            role = true_role(name, row, tensor.name)
+            if role != "unused":
+                assert tensor.role == role, tensor
+            elif roles.main_tower not in ("vision", "audio") and "cross" not in str(TRACED[name]["config"]):
+                # what the text run did not use is never in the main tower with a role
+                assert tensor.role == "other" or tensor.tower != roles.main_tower, tensor
+            if tensor.role != "other" and row[3] != "unused" and row[4] != "unknown":
+                offset = row[5] if tensor.kind == "weight" else 0.0
+                assert (tensor.norm_type, tensor.offset, tensor.shared) == (row[4], offset, row[6]), tensor
 
 
 @pytest.mark.parametrize("name", sorted(UNKNOWN))
 def test_a_traced_family_without_a_table_is_an_error(name: str) -> None:
-    traced = TRACED[name]
     with pytest.raises(RoleError, match="While giving roles to the norms of org/model@0123abc"):
-        map_roles(shapes_of(traced), traced["config"], where=WHERE)
+        roles_of(name)
 
 
 @every_known
 def test_a_family_read_as_another_never_gets_a_wrong_role_without_its_config(name: str) -> None:
-    traced = TRACED[name]
     try:
-        found = by_name(map_roles(shapes_of(traced), None, where=WHERE))
+        found = by_name(map_roles(shapes_of(TRACED[name]), None, where=WHERE))
     except RoleError:
         return
     towers = {tensor.name: tensor.tower for tensor in roles_of(name).tensors}
-    for row in traced["norms"]:
+    for row in TRACED[name]["norms"]:
         for tensor in names_of(row):
             role = true_role(name, row, tensor)
             if role != "unused":
@@ -381,8 +358,7 @@ def test_a_norm_at_another_prefix_than_the_blocks_is_not_the_final_norm() -> Non
 
 
 def test_whisper_has_the_decoder_as_main_tower() -> None:
-    traced = TRACED["whisper"]
-    roles = map_roles(shapes_of(traced), traced["config"], where=WHERE)
+    roles = roles_of("whisper")
     keys = {roles.key(tensor) for tensor in roles.tensors}
     assert roles.main_tower == "decoder"
     assert {"pre_cross_attention", "final", "encoder/final", "encoder/pre_mlp"} <= keys
@@ -651,15 +627,10 @@ def test_a_minimax_whose_residual_stream_is_normed_has_its_second_norm_behind_at
 # Wrappers
 
 WRAPPERS = {
-    "_orig_mod.": "torch.compile",
-    "module.": "DataParallel",
-    "base_model.model.": "PEFT",
-    "module._orig_mod.": "torch.compile",
-    "_orig_mod.module.": "DataParallel",
-    "module.module.": "DataParallel",
-    "_fsdp_wrapped_module.": "FSDP",
-    "_forward_module.module.": "Fabric",
-}
+    "_orig_mod.": "torch.compile", "module.": "DataParallel", "base_model.model.": "PEFT",
+    "module._orig_mod.": "torch.compile", "_orig_mod.module.": "DataParallel", "module.module.": "DataParallel",
+    "_fsdp_wrapped_module.": "FSDP", "_forward_module.module.": "Fabric",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
@@ -933,9 +904,8 @@ def test_a_matrix_under_a_norm_name_is_no_norm_and_leaves_a_gap() -> None:
 
 
 def test_a_query_norm_with_a_row_a_head_is_a_query_norm() -> None:
-    traced = TRACED["cohere-qk"]
-    roles = map_roles(shapes_of(traced), traced["config"], where=WHERE)
-    assert {t.role for t in roles.tensors if len(shapes_of(traced)[t.name]) == 2} == {"q_norm", "k_norm"}
+    roles, shapes = roles_of("cohere-qk"), shapes_of(TRACED["cohere-qk"])
+    assert {t.role for t in roles.tensors if len(shapes[t.name]) == 2} == {"q_norm", "k_norm"}
     assert any("a head at a time" in note for note in roles.notes)
 
 
@@ -963,11 +933,9 @@ def test_a_role_that_is_wholly_absent_is_missing_in_all_layers() -> None:
 
 
 def test_gaps_by_design_are_reported() -> None:
-    modernbert, albert, qwen = TRACED["modernbert"], TRACED["albert"], TRACED["qwen3_next"]
-    gaps = [map_roles(shapes_of(t), t["config"], where=WHERE).missing_layers for t in (modernbert, albert, qwen)]
-    assert gaps[0] == {"pre_attention": (0,)}
-    assert gaps[1] == {"post_attention": (1, 2, 3), "post_mlp": (1, 2, 3)}
-    assert gaps[2] == {}  # its linear layers have no queries
+    assert roles_of("modernbert").missing_layers == {"pre_attention": (0,)}
+    assert roles_of("albert").missing_layers == {"post_attention": (1, 2, 3), "post_mlp": (1, 2, 3)}
+    assert roles_of("qwen3_next").missing_layers == {}  # its linear layers have no queries
 
 
 def test_query_norms_that_no_layer_has_are_no_gap() -> None:
@@ -1146,10 +1114,8 @@ def test_names_that_mean_two_things_are_an_error_without_a_config(name: str) -> 
 
 @pytest.mark.parametrize("name", ["falcon", "falcon-new", "falcon-serial", "stablelm", "stablelm-parallel"])
 def test_block_norms_that_only_one_layout_has_decide_where_the_config_is_not_there(name: str) -> None:
-    traced = TRACED[name]
-    with_config = map_roles(shapes_of(traced), traced["config"], where=WHERE)
-    without = map_roles(shapes_of(traced), None, where=WHERE, model_type=name.split("-")[0])
-    assert without.tensors == with_config.tensors
+    without = map_roles(shapes_of(TRACED[name]), None, where=WHERE, model_type=name.split("-")[0])
+    assert without.tensors == roles_of(name).tensors
 
 
 def test_one_more_norm_in_the_block_makes_the_names_unknown_without_a_config() -> None:
