@@ -421,7 +421,7 @@ class Bomb:
 
 
 BOMBS = (
-    Bomb("the listing", r"/api/models/a/b\?"),
+    Bomb("the listing", r"/api/models/a/b$"),
     Bomb("config.json", r"config\.json"),
     Bomb("the index", r"index\.json"),
 )

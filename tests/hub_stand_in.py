@@ -98,10 +98,9 @@ class Fault:
 class HubStandIn:
     """Two servers and what they hold; use it as a context."""
 
-    def __init__(self, latency: float = 0.0, tells_sizes: bool = True) -> None:
+    def __init__(self, latency: float = 0.0) -> None:
         self.latency = latency
         self.signature_uses = 1_000_000
-        self.tells_sizes = tells_sizes
         self.signature_seconds = 1e9
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
@@ -229,8 +228,7 @@ class HubStandIn:
         if commit is None:
             return
         repo = self.repos[repo_id]
-        told = self.tells_sizes and "blobs=true" in handler.path
-        siblings = [{"rfilename": n, **({"size": f.size} if told else {})} for n, f in repo.files[commit].items()]
+        siblings = [{"rfilename": name} for name in repo.files[commit]]
         handler.send_json(
             {"id": repo_id, "sha": commit, "gated": "auto" if repo.gated else False, "siblings": siblings}
         )

@@ -6,7 +6,6 @@ What servers do wrong is in ``test_faults.py``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -49,12 +48,6 @@ def test_a_small_single_file_takes_four_requests(hub: HubStandIn) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG))
     found = lnsim.extract("a/b")
     assert found.requests == len(hub.requests) == 4  # commit, config, redirect, first window with all norms in it
-
-
-def test_a_listing_that_tells_no_sizes_is_enough(make_hub: Callable[..., HubStandIn]) -> None:
-    hub = make_hub(tells_sizes=False)
-    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
-    assert same_bits(lnsim.extract("a/b"))
 
 
 def test_each_header_is_read_by_range_in_a_window_guessed_from_the_index(hub: HubStandIn) -> None:
