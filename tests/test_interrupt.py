@@ -29,19 +29,22 @@ PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handle
 SAID = "lnsim: interrupted. What was not finished was not written.\n"
 
 
+@pytest.fixture
+def hub(hub: HubStandIn) -> HubStandIn:
+    """The stand-in with the checkpoint of the table of faults."""
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    return hub
+
+
 @contextmanager
 def started(
     endpoint: str, folder: Path, command: str = "extract", sources: Sequence[str] = ("a/b",)
 ) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "home")}
     out = [] if command == "inspect" else ["--out", str(folder / "out")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, command, *sources, *out],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    words = [sys.executable, "-c", PROGRAM, command, *sources, *out]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment)
     try:
         yield process
     finally:
@@ -72,6 +75,13 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
     assert not (folder / "out").exists()
 
 
+def check_ctrl_c(hub: HubStandIn, folder: Path, fault: Fault, command: str = "extract") -> None:
+    hub.faults.append(fault)
+    with started(hub.endpoint, folder, command) as process:
+        wait_until_it_hangs(fault)
+        check_that_it_ended_well(process, folder)
+
+
 @shows(
     "Ctrl-C",
     "while a server keeps silent, stalls or drips, at any kind of request",
@@ -88,22 +98,12 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
 def test_ctrl_c_ends_a_command_that_waits_for_a_server(
     hub: HubStandIn, tmp_path: Path, place: Place, kind: str
 ) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    fault = Fault(place.pattern, kind, headers=SILENCE, skip=place.skip)
-    hub.faults.append(fault)
-    with started(hub.endpoint, tmp_path) as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, tmp_path)
+    check_ctrl_c(hub, tmp_path, Fault(place.pattern, kind, headers=SILENCE, skip=place.skip))
 
 
 @shows("Ctrl-C", "during the pause of a Retry-After", "exits within 2 s with code 130 and one line; no file is left")
 def test_ctrl_c_ends_a_pause_that_the_server_asked_for(hub: HubStandIn, tmp_path: Path) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    fault = Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"})
-    hub.faults.append(fault)
-    with started(hub.endpoint, tmp_path) as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, tmp_path)
+    check_ctrl_c(hub, tmp_path, Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"}))
 
 
 @contextmanager
@@ -138,12 +138,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> No
 
 @shows("Ctrl-C", "during lnsim inspect", "exits within 2 s with code 130 and one line; no file is left")
 def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    fault = Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE)
-    hub.faults.append(fault)
-    with started(hub.endpoint, tmp_path, "inspect") as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, tmp_path)
+    check_ctrl_c(hub, tmp_path, Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE), "inspect")
 
 
 @shows(
@@ -152,8 +147,7 @@ def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
     "exits within 2 s with code 130 and one line; the finished extract is there, whole, and no other file",
 )
 def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
-    for name in ("a/b", "c/d"):
-        hub.add(name, checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    hub.add("c/d", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     hub.faults.append(Fault(r"^/c/d.*X-Signature", "silent", headers=SILENCE))
     kept = tmp_path / "out" / f"a--b@{COMMIT[:12]}.safetensors"
     with started(hub.endpoint, tmp_path, sources=("a/b", "c/d")) as process:
@@ -171,7 +165,6 @@ def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
 
 @shows("an error, while another request hangs", "once", "exits within 2 s with code 1 and one line")
 def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStandIn, tmp_path: Path) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     hub.faults.append(Fault(r"00002-of.*X-Signature", "silent", headers=SILENCE))
     refusal = Fault(r"00003-of.*X-Signature", "ignore_range")
     hub.faults.append(refusal)
@@ -195,7 +188,6 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
 def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
     hub: HubStandIn, tmp_path: Path, fault: Fault
 ) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     hub.faults.append(fault)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -212,7 +204,6 @@ def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
 
 
 def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     pause = {"status": "429", "Retry-After": "1"}
     hub.faults.append(Fault(r"00002-of.*X-Signature", "status", headers=pause))
     hub.faults.append(Fault(r"00003-of.*X-Signature", "ignore_range"))

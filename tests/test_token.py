@@ -42,6 +42,12 @@ def _token(make_hub: Callable[..., HubStandIn], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
+def hub(hub: HubStandIn) -> HubStandIn:
+    hub.add("a/b", FILES)
+    return hub
+
+
+@pytest.fixture
 def other() -> Iterator[ScriptedServer]:
     """An origin that is not the Hub's; it offers every file of the repo to whoever asks."""
     with ScriptedServer(lambda path, span: _file(path.partition("?")[0], span)) as server:
@@ -134,7 +140,6 @@ def test_the_logins_of_netrc_are_never_sent(hub: HubStandIn, monkeypatch: pytest
     (tmp_path / ".netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    hub.add("a/b", FILES)
     lnsim.extract("a/b")
     assert {request.authorization for request in hub.requests} == {None}
 
@@ -142,7 +147,6 @@ def test_the_logins_of_netrc_are_never_sent(hub: HubStandIn, monkeypatch: pytest
 def test_a_log_at_its_most_talkative_shows_no_header_and_no_signed_address(
     hub: HubStandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hub.add("a/b", FILES)
     with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, "huggingface_hub"):
         lnsim.extract("a/b")
     assert not [text for text in ("X-Signature", "Authorization", "Content-Range", SECRET) if text in caplog.text]
@@ -210,7 +214,6 @@ def test_a_token_that_cannot_be_read_is_one_error_that_says_where_it_lies(
 def test_a_server_that_repeats_the_token_in_its_reason_does_not_have_it_shown(
     hub: HubStandIn, status: str, pattern: str
 ) -> None:
-    hub.add("a/b", FILES)
     said = f"no right for Bearer {SECRET}, that is {SECRET}"
     hub.faults.append(Fault(pattern, "status", headers={"status": status, "X-Error-Message": said}))
     del said
@@ -225,7 +228,6 @@ def test_a_server_that_repeats_the_token_in_its_reason_does_not_have_it_shown(
 def test_no_error_no_log_record_and_no_traceback_with_every_local_variable_shows_the_token(
     hub: HubStandIn, kind: str, pattern: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hub.add("a/b", FILES)
     headers = {"status": "403", "X-Error-Code": f"Bearer {SECRET}", "X-Error-Message": "\x1b[31m"}
     hub.faults.append(Fault(pattern, kind, headers=headers if kind == "status" else {}))
     del headers
@@ -253,7 +255,6 @@ def test_without_a_token_there_is_no_notice(
     hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delenv("HF_TOKEN")
-    hub.add("a/b", FILES)
     lnsim.extract("a/b")
     assert caplog.records == []
 

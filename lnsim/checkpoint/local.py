@@ -176,6 +176,8 @@ def _listed(folder: Path) -> list[str]:
 
 def path_on_disk(source: str) -> Path | None:
     """The path that a SOURCE names, where anything is there: a link that leads nowhere is, and is an error later."""
+    if not source.strip():
+        return None
     path = Path(os.path.expanduser(source))
     try:
         os.lstat(path)

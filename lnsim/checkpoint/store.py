@@ -61,8 +61,8 @@ _ORIGIN_KEY = "origin"
 _PART_KEY = "part"
 """Metadata key of an extract of a part of a repo: the folder or file below its root."""
 
-_OWN_KEYS = ("format", "source", "repo_id", "commit", "revision", "model_type", "config", "tensors")
-_OWN_KEYS += ("hidden_size", "n_layers")
+_OWN_KEYS = {"format", "source", "repo_id", "commit", "revision", "model_type", "config", "tensors"}
+_OWN_KEYS |= {"hidden_size", "n_layers"}
 
 Decoded = TypeVar("Decoded")
 

@@ -109,10 +109,8 @@ def match_norms(
 ) -> list[Match]:
     """Match every norm-like name, in order; a two-dimensional tensor that is no per-head norm is dropped.
 
-    A norm outside the blocks stands at their prefix; with ``partial`` also where the tower has no blocks.
-
-    Raises:
-        RoleError: one tower's blocks appear under two prefixes, or two norms claim one place.
+    A norm outside the blocks stands at their prefix; with ``partial`` also where the tower has no blocks. Raises
+    RoleError where one tower's blocks appear under two prefixes, or two norms claim one place.
     """
     index = [(tower, _lines(tower.stack)) for tower in towers]
     marked = _marked_layers(norms)

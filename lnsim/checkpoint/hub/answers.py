@@ -19,7 +19,6 @@ __all__ = [
     "ForbiddenError",
     "NoRangeError",
     "NotThereError",
-    "TooLongError",
     "TryAgainError",
     "check_range",
     "check_status",
@@ -55,10 +54,6 @@ class TryAgainError(Exception):
 
 class NotThereError(HubError):
     """The repo has no such file; whoever asked decides whether that is an error."""
-
-
-class TooLongError(HubError):
-    """The answer is longer than a small file may be."""
 
 
 class NoRangeError(HubError):
