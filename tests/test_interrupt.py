@@ -19,6 +19,7 @@ from hub_stand_in import COMMIT, Fault, HubStandIn
 from safetensors_bytes import checkpoint_files
 
 from lnsim.checkpoint.extract import extract, extract_and_keep, load
+from lnsim.checkpoint.hub.session import Settings
 from lnsim.errors import HubError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,6 +27,7 @@ MOST_SECONDS = 2.0
 SILENCE = {"seconds": "30"}
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and they pass that on.
 PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from lnsim.cli import main; main()"
+ENDS = "exits within 2 s with code 130 and one line; no file is left"
 SAID = "lnsim: interrupted. What was not finished was not written.\n"
 
 
@@ -82,11 +84,7 @@ def check_ctrl_c(hub: HubStandIn, folder: Path, fault: Fault, command: str = "ex
         check_that_it_ended_well(process, folder)
 
 
-@shows(
-    "Ctrl-C",
-    "while a server keeps silent, stalls or drips, at any kind of request",
-    "exits within 2 s with code 130 and one line; no file is left",
-)
+@shows("Ctrl-C", "while a server keeps silent, stalls or drips, at any kind of request", ENDS)
 @pytest.mark.parametrize(("place", "kind"), [
     (LISTING, "silent"),
     pytest.param(CONFIG_FILE, "silent", marks=pytest.mark.slow),
@@ -101,7 +99,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_server(
     check_ctrl_c(hub, tmp_path, Fault(place.pattern, kind, headers=SILENCE, skip=place.skip))
 
 
-@shows("Ctrl-C", "during the pause of a Retry-After", "exits within 2 s with code 130 and one line; no file is left")
+@shows("Ctrl-C", "during the pause of a Retry-After", ENDS)
 def test_ctrl_c_ends_a_pause_that_the_server_asked_for(hub: HubStandIn, tmp_path: Path) -> None:
     check_ctrl_c(hub, tmp_path, Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"}))
 
@@ -124,7 +122,7 @@ def knocking(port: int) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux tells of connections that wait")
-@shows("Ctrl-C", "while a connection is waited for", "exits within 2 s with code 130 and one line; no file is left")
+@shows("Ctrl-C", "while a connection is waited for", ENDS)
 def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> None:
     with deaf_server() as port:
         before = knocking(port)
@@ -136,7 +134,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> No
             check_that_it_ended_well(process, tmp_path)
 
 
-@shows("Ctrl-C", "during lnsim inspect", "exits within 2 s with code 130 and one line; no file is left")
+@shows("Ctrl-C", "during lnsim inspect", ENDS)
 def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
     check_ctrl_c(hub, tmp_path, Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE), "inspect")
 
@@ -203,15 +201,16 @@ def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
     assert extract_and_keep("a/b", out=tmp_path / "out").n_vectors == len(NORMS)
 
 
-def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn) -> None:
-    pause = {"status": "429", "Retry-After": "1"}
-    hub.faults.append(Fault(r"00002-of.*X-Signature", "status", headers=pause))
+def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient = Settings(max_tries=20, first_pause=0.6, max_pause=0.6)  # of which the dice leave at least half
+    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: patient)
+    hub.faults.append(Fault(r"00002-of.*X-Signature", "status", headers={"status": "503"}))
     hub.faults.append(Fault(r"00003-of.*X-Signature", "ignore_range"))
     with pytest.raises(HubError, match="the server ignored Range"):
         extract("a/b")
-    time.sleep(0.2)
+    time.sleep(0.1)
     asked = hub.paths("cdn")
-    time.sleep(1.3)
+    time.sleep(0.7)
     assert hub.paths("cdn") == asked
 
 
