@@ -31,43 +31,21 @@ if TYPE_CHECKING:
     from lnsim.report.pair_view import compare as compare
     from lnsim.study.catalog import load_study as load_study
 
-_HOMES = {
-    "Header": "lnsim.checkpoint.format.header",
-    "HeaderError": "lnsim.errors",
-    "LnsimError": "lnsim.errors",
-    "NormVectors": "lnsim.checkpoint.vectors",
-    "NullResult": "lnsim.measure.nulls",
-    "RoleVectors": "lnsim.checkpoint.vectors",
-    "cells": "lnsim.measure.cells",
-    "compare": "lnsim.report.pair_view",
-    "extract": "lnsim.checkpoint.extract",
-    "load": "lnsim.checkpoint.extract",
-    "load_study": "lnsim.study.catalog",
-    "pairwise": "lnsim.measure.metrics",
-    "parse_header": "lnsim.checkpoint.format.header",
-    "permutation_test": "lnsim.measure.permutation",
-    "statistics": "lnsim.measure.cells",
-    "tests": "lnsim.measure.cells",
+_NAMES = {
+    "checkpoint.extract": ("extract", "load"),
+    "checkpoint.format.header": ("Header", "parse_header"),
+    "checkpoint.vectors": ("NormVectors", "RoleVectors"),
+    "errors": ("HeaderError", "LnsimError"),
+    "measure.cells": ("cells", "statistics", "tests"),
+    "measure.metrics": ("pairwise",),
+    "measure.nulls": ("NullResult",),
+    "measure.permutation": ("permutation_test",),
+    "report.pair_view": ("compare",),
+    "study.catalog": ("load_study",),
 }
+_HOMES = {name: f"lnsim.{home}" for home, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "Header",
-    "HeaderError",
-    "LnsimError",
-    "NormVectors",
-    "NullResult",
-    "RoleVectors",
-    "cells",
-    "compare",
-    "extract",
-    "load",
-    "load_study",
-    "pairwise",
-    "parse_header",
-    "permutation_test",
-    "statistics",
-    "tests",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -41,11 +41,7 @@ _SOURCE = (
 
 
 def run(words: Sequence[str]) -> int:
-    """Do what the words say, and return the exit code.
-
-    Raises:
-        SystemExit: with 2 for wrong usage, with 0 after help.
-    """
+    """Do what the words say, and return the exit code; SystemExit with 2 for wrong usage, with 0 after help."""
     parser = _parser()
     options, rest = parser.parse_known_args(words)
     # argparse takes no more sources once an option stood between them; shells and people do not care.
@@ -147,17 +143,13 @@ def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comp
     # Imported here: a comparison alone needs none of what a report needs.
     from lnsim.report.two_models import write_page_of_two
 
-    given = {"n_permutations": options.permutations, "seed": options.seed, "roles": list(options.role or ())}
+    roles, words = list(options.role or ()), ["lnsim", "compare", options.a, options.b]
+    words += [word for role in roles for word in ("--role", role)]
+    words += ["--permutations", options.permutations, "--seed", options.seed, "--report", options.report]
+    given = {"n_permutations": options.permutations, "seed": options.seed, "roles": roles}
+    given["command"] = shlex.join(map(str, words))
     with bar("report", unit="notebook") as progress:
-        return write_page_of_two(options.report, a, b, found, given | {"command": _typed_again(options)}, progress)
-
-
-def _typed_again(options: argparse.Namespace) -> str:
-    """The command as it would be typed again."""
-    words = ["lnsim", "compare", options.a, options.b]
-    words += [word for role in options.role or () for word in ("--role", role)]
-    given = {"--permutations": options.permutations, "--seed": options.seed, "--report": options.report}
-    return shlex.join([*words, *(str(word) for pair in given.items() for word in pair)])
+        return write_page_of_two(options.report, a, b, found, given, progress)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -180,7 +172,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_inspect(commands)
     _add_extract(commands)
     _add_compare(commands)
-    _add_list(commands)
+    _command(
+        commands, "list", _list, "Show the studies, and the stored models with their commits.", "lnsim list --json"
+    )
     return parser
 
 
@@ -238,12 +232,8 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("a", metavar="A", help=_SOURCE)
     parser.add_argument("b", metavar="B", help="the same")
-    parser.add_argument(
-        "--role",
-        action="append",
-        metavar="ROLE",
-        help="compare this role only, by lnsim's name or the Llama family's; may be repeated",
-    )
+    only = "compare this role only, by lnsim's name or the Llama family's; may be repeated"
+    parser.add_argument("--role", action="append", metavar="ROLE", help=only)
     parser.add_argument(
         "--permutations",
         type=_whole(1, 100_000),
@@ -253,16 +243,7 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--seed", type=_whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
     parser.add_argument(
-        "--report",
-        type=Path,
-        metavar="DIR",
-        help="write one page about these two, with controls, into this folder",
-    )
-
-
-def _add_list(commands: _Commands[argparse.ArgumentParser]) -> None:
-    _command(
-        commands, "list", _list, "Show the studies, and the stored models with their commits.", "lnsim list --json"
+        "--report", type=Path, metavar="DIR", help="write one page about these two, with controls, into this folder"
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.inspection import Inspection
@@ -82,51 +81,34 @@ def inspection_text(found: Inspection) -> str:
 def listing() -> dict[str, Any]:
     """Studies and stored models, as ``list --json`` prints them.
 
-    Raises:
-        LnsimError: when a study file or a stored extract is damaged.
+    A path is below the project folder, or whole where it lies elsewhere: an installed package has extracts of its own.
     """
     from lnsim.checkpoint.inspection import inspect
-    from lnsim.paths import stored_models
+    from lnsim.paths import stored_models, working_root
     from lnsim.study.catalog import list_studies, load_study
 
-    studies = [load_study(name) for name in list_studies()]
+    root = working_root()
     models = []
     for name, path in stored_models().items():
-        found = inspect(str(path))
-        models.append(
-            {
-                "name": name,
-                "repo_id": found.repo_id,
-                "commit": found.commit,
-                "model_type": found.model_type,
-                "roles": {key: [role.n_layers, role.hidden_size] for key, role in found.roles.items()},
-                "path": _place(path),
-            }
-        )
-    return {
-        "studies": [
-            {"name": study.name, "title": study.title, "models": len(study.models), "sources": list(study.sources)}
-            for study in studies
-        ],
-        "models": models,
-    }
-
-
-def _place(path: Path) -> str:
-    """Below the project folder, or whole where it lies elsewhere: an installed package has extracts of its own."""
-    from lnsim.paths import working_root
-
-    root = working_root()
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+        found, place = inspect(str(path)), path.relative_to(root) if path.is_relative_to(root) else path
+        roles = {key: [role.n_layers, role.hidden_size] for key, role in found.roles.items()}
+        one = {"name": name, "repo_id": found.repo_id, "commit": found.commit, "model_type": found.model_type}
+        models.append({**one, "roles": roles, "path": place.as_posix()})
+    studies = [
+        {"name": study.name, "title": study.title, "models": len(study.models), "sources": list(study.sources)}
+        for study in map(load_study, list_studies())
+    ]
+    return {"studies": studies, "models": models}
 
 
 def listing_text(found: Mapping[str, Any]) -> str:
     """The listing for a person."""
     studies = [(s["name"], s["models"], " ".join(s["sources"]), s["title"]) for s in found["studies"]]
-    models = [
-        (m["name"], m["repo_id"] or "", (m["commit"] or "none recorded")[:14], m["model_type"], _widths(m["roles"]))
-        for m in found["models"]
-    ]
+    models = []
+    for m in found["models"]:
+        n_norms, widest = sum(n for n, _ in m["roles"].values()), max((w for _, w in m["roles"].values()), default=0)
+        commit = (m["commit"] or "none recorded")[:14]
+        models.append((m["name"], m["repo_id"] or "", commit, m["model_type"], f"{n_norms} of {widest} channels"))
     tables = [
         aligned(("study", "models", "sources", "title"), studies),
         aligned(("stored model", "repo id", "commit", "family", "norms"), models),
@@ -137,10 +119,6 @@ def listing_text(found: Mapping[str, Any]) -> str:
 def _gaps(missing: Mapping[str, Sequence[int]], notes: Iterable[str]) -> list[str]:
     gaps = [f"missing: {key} in layers {', '.join(str(layer) for layer in layers)}" for key, layers in missing.items()]
     return [*gaps, *(f"note: {note}" for note in notes)]
-
-
-def _widths(roles: Mapping[str, Sequence[int]]) -> str:
-    return f"{sum(n for n, _ in roles.values())} of {max((width for _, width in roles.values()), default=0)} channels"
 
 
 @contextmanager

@@ -14,18 +14,9 @@ from pathlib import Path
 from lnsim.errors import SourceError
 
 __all__ = [
-    "HOME_VARIABLE",
-    "extract_name",
-    "find_stored",
-    "near_stored",
-    "notebooks_dir",
-    "project_root",
-    "replica_dir",
-    "stored_models",
-    "studies_dir",
-    "vectors_dir",
-    "working_root",
-]
+    "HOME_VARIABLE", "extract_name", "find_stored", "near_stored", "notebooks_dir", "project_root", "replica_dir",
+    "stored_models", "studies_dir", "vectors_dir", "working_root",
+]  # fmt: skip
 
 HOME_VARIABLE = "LNSIM_HOME"
 """Environment variable that names the project folder, before anything else is looked at."""
@@ -43,10 +34,7 @@ def project_root() -> Path:
 
     Looked for in this order: the environment variable ``LNSIM_HOME``, the working directory and its parents, the clone
     that the ``lnsim`` package lies in, the copy that an installed package brings along (which is only read, see
-    ``working_root``).
-
-    Raises:
-        SourceError: when none of them has ``data/studies``.
+    ``working_root``). SourceError where none of them has it.
     """
     if home := os.environ.get(HOME_VARIABLE):
         if not (Path(home) / _STUDIES).is_dir():
@@ -69,9 +57,6 @@ def working_root() -> Path:
     """The folder below which ``data`` and ``figures`` are written.
 
     That is the project folder, or with the copy inside an installed package, the working directory.
-
-    Raises:
-        SourceError: as ``project_root``.
     """
     root = project_root()
     return Path.cwd() if root == _bundle() else root
@@ -97,16 +82,11 @@ def replica_dir(study: str) -> Path:
 
 
 def notebooks_dir() -> Path:
-    """The folder of the experiments: that of the project, or where it has none, the one that comes with the package.
-
-    Raises:
-        SourceError: when there is none.
-    """
+    """The folder of the experiments: that of the project, or where it has none, the one that comes with the package."""
     homes = (project_root(), Path(__file__).resolve().parents[1], _bundle())
     folders = [home / "notebooks" for home in homes]
-    for folder in folders:
-        if any(folder.glob("*.ipynb")):
-            return folder
+    if found := [folder for folder in folders if any(folder.glob("*.ipynb"))]:
+        return found[0]
     raise SourceError(
         f"Looking for the notebooks of the experiments: '{folders[0]}' holds none. Start lnsim inside a clone of the "
         f"project, or set {HOME_VARIABLE} to one."
@@ -134,13 +114,9 @@ def stored_models() -> Mapping[str, Path]:
 
 
 def find_stored(name: str) -> Path:
-    """The extract of a stored model.
+    """The extract of a stored model, by its name or a repo id with or without commit; capitals do not matter.
 
-    Args:
-        name: a stored model's name, or a repo id as ``owner/name`` or ``owner/name@commit``; capitals do not matter.
-
-    Raises:
-        SourceError: when no extract has this name, with near names, or more than one has.
+    SourceError where no extract has this name, with near names, or more than one has.
     """
     models = stored_models()
     if name in models:
@@ -183,10 +159,8 @@ def _listed(names: Iterable[str]) -> str:
 def extract_name(label: str, commit: str | None, *, keep_end: bool = False) -> str:
     """File name of an extract: letters and digits of any script and ``._-``, whatever the source is called.
 
-    Args:
-        label: a repo id, or the last parts of a path, parted by ``/``.
-        commit: the commit read, where there is one.
-        keep_end: cut a label that is too long at its beginning, with a digest of all of it, so that it stays apart.
+    The label is a repo id, or the last parts of a path, parted by ``/``. With `keep_end`, one that is too long is cut
+    at its beginning, with a digest of all of it, so that it stays apart.
 
     >>> extract_name("Qwen/Qwen3-4B", "1cfa9a7208912126459214e8b04321603b3df60c")
     'Qwen--Qwen3-4B@1cfa9a720891.safetensors'

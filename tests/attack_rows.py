@@ -16,16 +16,11 @@ import numpy as np
 from hub_stand_in import virtual_shard
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header_bytes, llama_tensors
 
-from lnsim.errors import (
-    FormatError,
-    HeaderError,
-    LnsimError,
-    RoleError,
-    UnsupportedDtypeError,
-)
+from lnsim.errors import FormatError, HeaderError, LnsimError, RoleError, UnsupportedDtypeError
 
 __all__ = ["BOMBS", "HUGE", "NORMS", "ROWS", "TENSORS", "Attack", "Bomb", "Files", "Huge", "Reads", "Refuses"]
 
+PLACES = ("folder", "hub")
 Files = Mapping[str, Any]
 """Content by name: bytes, or a virtual file."""
 TENSORS = llama_tensors()
@@ -80,7 +75,18 @@ class Attack:
     outcome: Reads | Refuses
     files: Callable[[], Files]
     everything: bool = False
-    places: tuple[str, ...] = ("folder", "hub")
+    places: tuple[str, ...] = PLACES
+
+
+def _refuses(
+    group: str,
+    holds: str,
+    kind: type[LnsimError],
+    says: str,
+    files: Callable[[], Files],
+    places: tuple[str, ...] = PLACES,
+) -> Attack:
+    return Attack(group, holds, Refuses(kind, says), files, places=places)
 
 
 # Headers
@@ -120,7 +126,7 @@ def _object(*entries: str) -> str:
 
 
 def _refused(says: str, holds: str, files: Callable[[], Files]) -> Attack:
-    return Attack("header", holds, Refuses(HeaderError, says), files)
+    return _refuses("header", holds, HeaderError, says, files)
 
 
 _OVER = "at most 100000000 bytes was expected, found "
@@ -132,58 +138,32 @@ HEADERS = (
     _refused("past the end of a", "a length one byte over the file", _raw("{}", length=3)),
     _refused("past the end of a", "a length of 100 MB in a file of 10 bytes", _raw("{}", length=10**8)),
     _refused("nested too deeply", "100,000 lists one in the other", _raw('{"a":' + "[" * 100_000)),
-    _refused(
-        "overflows 64 bits",
-        "a shape whose product is 4 when 64 bits overflow",
-        _raw(_object(_entry(f"[{2**62 + 1},4]", "[0,16]")), 16),
-    ),
+    _refused("overflows 64 bits", "a shape whose product is 4 when 64 bits overflow",
+             _raw(_object(_entry(f"[{2**62 + 1},4]", "[0,16]")), 16)),
     _refused("overflows 64 bits", "a shape of 200 sizes of 2^63", _raw(_object(_entry(_HUGE, "[0,4]")), 4)),
     _refused("shape must list whole numbers", "a negative size", _raw(_object(_entry("[-1]", "[0,4]")), 4)),
     _refused("its tensors end at byte", "offsets up to 2^60", _raw(_object(_entry(f"[{2**58}]", f"[0,{2**60}]")), 4)),
     _refused("an overlap", "two tensors over the same bytes", _raw(_object(_FOUR, _entry("[1]", "[0,4]", "b")), 4)),
-    _refused(
-        "stands there twice; its bytes would be ambiguous",
-        "two tensors of one name",
-        _raw(_object(_FOUR, _entry("[1]", "[4,8]")), 8),
-    ),
-    _refused(
-        "is no JSON, or more than 1048576 bytes",
-        "a tensor's entry with 2 MB of lists",
-        _raw('{"a":{"x":[[]' + ",[]" * 700_000 + "]}}"),
-    ),
-    Attack(
-        "header",
-        "40 shards with headers of 3 MB of spaces each",
-        Refuses(HeaderError, "bytes and 300000 tensors were expected in all shards together"),
-        _many_headers,
-        places=("folder",),
-    ),
-    Attack(
-        "header",
-        "100,000 tensors beside the norms",
-        Reads("reads the norms, in under 2 s of processor time"),
-        _many_tensors,
-    ),
-)
+    _refused("stands there twice; its bytes would be ambiguous", "two tensors of one name",
+             _raw(_object(_FOUR, _entry("[1]", "[4,8]")), 8)),
+    _refused("is no JSON, or more than 1048576 bytes", "a tensor's entry with 2 MB of lists",
+             _raw('{"a":{"x":[[]' + ",[]" * 700_000 + "]}}")),
+    _refuses("header", "40 shards with headers of 3 MB of spaces each", HeaderError,
+             "bytes and 300000 tensors were expected in all shards together", _many_headers, places=("folder",)),
+    Attack("header", "100,000 tensors beside the norms", Reads("reads the norms, in under 2 s of processor time"),
+           _many_tensors),
+)  # fmt: skip
 
 
 # Names of tensors
 
 STRANGE = {
-    "`../`": "../../../etc/passwd",
-    "an absolute path": "/etc/passwd",
-    "a URL": "https://evil.example/?q=",
-    "NUL": "a\x00b",
-    "line breaks": "a\r\nlnsim: all is well\n",
-    "ANSI escapes": "\x1b[31m\x1b]0;title\x07",
-    "C1 controls": "\x9b31m",
-    "RTL marks": "\u202egnp.\u2067a",
-    "HTML": "<script>alert(1)</script>",
-    "a template": "${HOME}`id`{{7*7}}%n",
-    "10 kB": "x" * 10_000,
-    "10,000 dots": "." * 10_000,
+    "`../`": "../../../etc/passwd", "an absolute path": "/etc/passwd", "a URL": "https://evil.example/?q=",
+    "NUL": "a\x00b", "line breaks": "a\r\nlnsim: all is well\n", "ANSI escapes": "\x1b[31m\x1b]0;title\x07",
+    "C1 controls": "\x9b31m", "RTL marks": "\u202egnp.\u2067a", "HTML": "<script>alert(1)</script>",
+    "a template": "${HOME}`id`{{7*7}}%n", "10 kB": "x" * 10_000, "10,000 dots": "." * 10_000,
     "a noncharacter": "\ufdd0\U000e0001",
-}
+}  # fmt: skip
 
 
 def _with(more: Mapping[str, Any], config: Mapping[str, Any] = LLAMA_CONFIG) -> Callable[[], Files]:
@@ -216,19 +196,12 @@ NAMES = (
     _numbered("9" * 5000, "5,000 digits"),
     _numbered("\u0663", "another script"),
     _numbered("01", "1 with a leading zero"),
-    Attack(
-        "tensor name",
-        "layers 4,000 to 9,999 that the config does not promise",
-        Reads("reads the model's norms; those are beyond its blocks", note="beyond the 3 blocks of the config"),
-        _with({f"model.layers.{n}.input_layernorm.weight": _ONES for n in range(4_000, 10_000)}),
-    ),
-    Attack(
-        "tensor name",
-        "the blocks twice, under two prefixes",
-        Refuses(RoleError, "While giving roles to the norms of"),
-        _with({name.removeprefix("model."): array for name, array in TENSORS.items()}),
-    ),
-)
+    Attack("tensor name", "layers 4,000 to 9,999 that the config does not promise",
+           Reads("reads the model's norms; those are beyond its blocks", note="beyond the 3 blocks of the config"),
+           _with({f"model.layers.{n}.input_layernorm.weight": _ONES for n in range(4_000, 10_000)})),
+    _refuses("tensor name", "the blocks twice, under two prefixes", RoleError, "While giving roles to the norms of",
+             _with({name.removeprefix("model."): array for name, array in TENSORS.items()})),
+)  # fmt: skip
 
 
 # Index and names of files
@@ -240,10 +213,11 @@ def _index(weight_map: Any) -> Callable[[], Files]:
 
 
 def _leading(holds: str, shard: Any) -> Attack:
-    return Attack(
+    return _refuses(
         "index",
         f"a tensor that should lie in {holds}",
-        Refuses(FormatError, "should lie in a safetensors file of the same checkpoint"),
+        FormatError,
+        "should lie in a safetensors file of the same checkpoint",
         _index({"model.norm.weight": shard}),
     )
 
@@ -265,40 +239,19 @@ INDEX = (
     _leading("nothing", None),
     _leading("a number", 7),
     _leading("a list", [_SHARD]),
-    Attack("index", "no weight map", Refuses(FormatError, "an object 'weight_map'"), _index([])),
-    Attack(
-        "index",
-        "a tensor of 10 kB of name that no shard holds",
-        Refuses(HeaderError, "should lie in"),
-        _index({"\x1b[31m" + "x" * 10_000: _SHARD}),
-    ),
-    Attack(
-        "index",
-        "10 MB of empty lists",
-        Refuses(FormatError, "JSON values were expected"),
-        lambda: (
-            checkpoint_files(TENSORS, LLAMA_CONFIG, 2) | {_INDEX: b'{"weight_map":[[]' + b",[]" * 3_500_000 + b"]}"}
-        ),
-    ),
-    Attack(
-        "index",
-        "100,000 lists one in the other",
-        Refuses(FormatError, "JSON was expected"),
-        lambda: checkpoint_files(TENSORS, LLAMA_CONFIG, 2) | {_INDEX: b"[" * 100_000},
-    ),
-    Attack(
-        "file name",
-        "its only weights in a file with ANSI escapes in its name",
-        Refuses(FormatError, "was expected, found"),
-        lambda: {"config.json": b"{}", "\x1b[31m.safetensors": file_bytes(TENSORS)},
-    ),
-    Attack(
-        "file name",
-        "a second safetensors file whose name holds a line break",
-        Reads("reads the model's norms"),
-        lambda: checkpoint_files(TENSORS, LLAMA_CONFIG) | {"a\nb.safetensors": b"x"},
-    ),
-)
+    _refuses("index", "no weight map", FormatError, "an object 'weight_map'", _index([])),
+    _refuses("index", "a tensor of 10 kB of name that no shard holds", HeaderError, "should lie in",
+             _index({"\x1b[31m" + "x" * 10_000: _SHARD})),
+    _refuses("index", "10 MB of empty lists", FormatError, "JSON values were expected",
+             lambda: (checkpoint_files(TENSORS, LLAMA_CONFIG,
+             2) | {_INDEX: b'{"weight_map":[[]' + b",[]" * 3_500_000 + b"]}"})),
+    _refuses("index", "100,000 lists one in the other", FormatError, "JSON was expected",
+             lambda: checkpoint_files(TENSORS, LLAMA_CONFIG, 2) | {_INDEX: b"[" * 100_000}),
+    _refuses("file name", "its only weights in a file with ANSI escapes in its name", FormatError,
+             "was expected, found", lambda: {"config.json": b"{}", "\x1b[31m.safetensors": file_bytes(TENSORS)}),
+    Attack("file name", "a second safetensors file whose name holds a line break", Reads("reads the model's norms"),
+           lambda: checkpoint_files(TENSORS, LLAMA_CONFIG) | {"a\nb.safetensors": b"x"}),
+)  # fmt: skip
 
 
 # Config
@@ -314,7 +267,7 @@ def _raw_config(text: bytes) -> Callable[[], Files]:
 
 def _blocks(value: Any, holds: str) -> Attack:
     says = "expected a whole number of blocks from 0 to 10000"
-    return Attack("config", f"`num_hidden_layers` {holds}", Refuses(RoleError, says), _config(num_hidden_layers=value))
+    return _refuses("config", f"`num_hidden_layers` {holds}", RoleError, says, _config(num_hidden_layers=value))
 
 
 def _nested(depth: int, around: str = "text_config") -> bytes:
@@ -332,60 +285,31 @@ CONFIG = (
     _blocks(True, "`true`"),
     _blocks([3], "a list"),
     _blocks({}, "an object"),
-    Attack(
-        "config",
-        "`num_hidden_layers` `null`",
-        Reads("reads the norms, blocks counted", note="does not tell the number of"),
-        _config(num_hidden_layers=None),
-    ),
-    Attack(
-        "config",
-        "`num_hidden_layers` 10,000 for three layers",
-        Reads("reads the norms; 9,997 layers are named as missing"),
-        _config(num_hidden_layers=10_000),
-    ),
+    Attack("config", "`num_hidden_layers` `null`",
+           Reads("reads the norms, blocks counted", note="does not tell the number of"),
+           _config(num_hidden_layers=None)),
+    Attack("config", "`num_hidden_layers` 10,000 for three layers",
+           Reads("reads the norms; 9,997 layers are named as missing"), _config(num_hidden_layers=10_000)),
     Attack("config", "`hidden_size` a text", PLAIN, _config(hidden_size="<b>16</b>")),
     Attack("config", "`hidden_size` 10^400", PLAIN, _config(hidden_size=10**400)),
     Attack("config", "`model_type` a list", PLAIN, _config(model_type=["llama"])),
-    Attack(
-        "config",
-        "`model_type` a list, and no known class",
-        Refuses(RoleError, "has no table"),
-        _config(model_type=["llama"], architectures=[7, None, "../x"]),
-    ),
-    *(
-        Attack(
-            "config",
-            f"`model_type` with {holds}",
-            Refuses(RoleError, "has no table"),
-            _config(model_type=f"llama{text}", architectures=[]),
-        )
-        for holds, text in STRANGE.items()
-    ),
-    Attack(
-        "config",
-        "`model_type` half a surrogate pair",
-        Refuses(RoleError, "has no table"),
-        _raw_config(b'{"model_type":"\\ud800"}'),
-    ),
+    _refuses("config", "`model_type` a list, and no known class", RoleError, "has no table",
+             _config(model_type=["llama"], architectures=[7, None, "../x"])),
+    *(_refuses("config", f"`model_type` with {holds}", RoleError, "has no table",
+        _config(model_type=f"llama{text}", architectures=[])) for holds, text in STRANGE.items()),
+    _refuses("config", "`model_type` half a surrogate pair", RoleError, "has no table",
+             _raw_config(b'{"model_type":"\\ud800"}')),
     Attack("config", "half a surrogate pair in a key it needs not", PLAIN, _config(**{"a\ud800": "\ud800"})),
     Attack("config", "900 text configs one in the other", PLAIN, _raw_config(_nested(900))),
     Attack("config", "900 objects one in the other", PLAIN, _raw_config(_nested(900, "quantization_config"))),
-    Attack("config", "100,000 objects one in the other", Refuses(FormatError, "JSON"), _raw_config(_nested(100_000))),
-    Attack(
-        "config", "NaN and infinities", PLAIN, _raw_config(json.dumps(LLAMA_CONFIG | {"eps": float("nan")}).encode())
-    ),
-    Attack(
-        "config", "a number of 5,000 digits", Refuses(FormatError, "JSON"), _raw_config(b'{"a":' + b"9" * 5000 + b"}")
-    ),
-    Attack("config", "no UTF-8", Refuses(FormatError, "JSON was expected"), _raw_config(b'{"a":"\xff\xfe\xfa"}')),
-    Attack(
-        "config",
-        "10 MB of empty objects",
-        Refuses(FormatError, "JSON values were expected"),
-        _raw_config(b'{"a":[{}' + b",{}" * 3_500_000 + b"]}"),
-    ),
-)
+    _refuses("config", "100,000 objects one in the other", FormatError, "JSON", _raw_config(_nested(100_000))),
+    Attack("config", "NaN and infinities", PLAIN,
+           _raw_config(json.dumps(LLAMA_CONFIG | {"eps": float("nan")}).encode())),
+    _refuses("config", "a number of 5,000 digits", FormatError, "JSON", _raw_config(b'{"a":' + b"9" * 5000 + b"}")),
+    _refuses("config", "no UTF-8", FormatError, "JSON was expected", _raw_config(b'{"a":"\xff\xfe\xfa"}')),
+    _refuses("config", "10 MB of empty objects", FormatError, "JSON values were expected",
+             _raw_config(b'{"a":[{}' + b",{}" * 3_500_000 + b"]}")),
+)  # fmt: skip
 
 
 # Weights
@@ -441,39 +365,21 @@ WEIGHTS = (
     _weights("signalling NaNs in an F32 norm", _bits(0x7F800001), np.float32, "2 values are not finite, in layers 1"),
     _weights("a value beyond float32 in an F64 norm", _set(1e300), np.float64, _NOT_FINITE),
     _weights("a norm of zeros", np.zeros_like, ml_dtypes.bfloat16, "every value is zero in layers 1"),
-    _weights(
-        "a norm of minus zeros", lambda array: -np.zeros_like(array), np.float32, "every value is zero in layers 1"
-    ),
+    _weights("a norm of minus zeros", lambda array: -np.zeros_like(array), np.float32,
+             "every value is zero in layers 1"),
     _weights("denormal numbers", _bits(1), np.float32, ""),
     _weights("denormal numbers of BF16", _bits(1), ml_dtypes.bfloat16, ""),
-    Attack(
-        "weights",
-        "a layer of another width",
-        Refuses(
-            RoleError, "all layers should have one width, found 2 tensors of 16 channels, 1 tensors of 24 channels"
-        ),
-        _sized(24),
-    ),
-    Attack(
-        "weights",
-        "a layer of another dtype",
-        Reads(
-            "reads the norms, each in its own dtype, with a note that they are widened",
-            NORMS | {_ODD: np.ones(16, np.float32).tobytes()},
-            "its layers are stored in several dtypes (2 in BF16, 1 in F32); they are widened",
-        ),
-        _sized(16, np.float32),
-    ),
-    Attack("weights", "norms without a channel", Refuses(RoleError, "no channels"), _sized(0, every=True)),
-    Attack(
-        "weights",
-        "a norm of a billion channels",
-        Refuses(RoleError, "expected at most 1,048,576 values in a norm"),
-        _huge_norm,
-        places=("hub",),
-    ),
-    Attack("weights", "norms of a dtype that is no number", Refuses(UnsupportedDtypeError, "F4"), _half_bytes),
-)
+    _refuses("weights", "a layer of another width", RoleError,
+             "all layers should have one width, found 2 tensors of 16 channels, 1 tensors of 24 channels", _sized(24)),
+    Attack("weights", "a layer of another dtype",
+           Reads("reads the norms, each in its own dtype, with a note that they are widened",
+           NORMS | {_ODD: np.ones(16, np.float32).tobytes()},
+           "its layers are stored in several dtypes (2 in BF16, 1 in F32); they are widened"), _sized(16, np.float32)),
+    _refuses("weights", "norms without a channel", RoleError, "no channels", _sized(0, every=True)),
+    _refuses("weights", "a norm of a billion channels", RoleError, "expected at most 1,048,576 values in a norm",
+             _huge_norm, places=("hub",)),
+    _refuses("weights", "norms of a dtype that is no number", UnsupportedDtypeError, "F4", _half_bytes),
+)  # fmt: skip
 
 ROWS = (*HEADERS, *NAMES, *INDEX, *CONFIG, *WEIGHTS)
 
@@ -515,7 +421,7 @@ class Bomb:
 
 
 BOMBS = (
-    Bomb("the listing", r"/api/models/a/b\?"),
+    Bomb("the listing", r"/api/models/a/b$"),
     Bomb("config.json", r"config\.json"),
     Bomb("the index", r"index\.json"),
 )

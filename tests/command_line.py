@@ -1,9 +1,12 @@
-"""The command line, run within the test's own process: exit code, stdout, stderr."""
+"""The command line, run within the test's own process: exit code, stdout, stderr; and programs as modules."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 
 from lnsim.cli import run as run_words
 
@@ -17,3 +20,13 @@ def run(*words: str) -> tuple[int, str, str]:
         except SystemExit as end:
             code = int(end.code or 0)
     return code, out.getvalue(), err.getvalue()
+
+
+def loaded(path: Path) -> ModuleType:
+    """A program as a module."""
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -20,12 +20,12 @@ from fault_table import (
     TRIES,
     WITH_BODY,
     Arrange,
-    OneError,
     Place,
     Recovers,
     Row,
     Stage,
     both,
+    fails,
     fault,
     no_answer,
 )
@@ -43,49 +43,25 @@ BUSY = (
     *both("503", "status", "status 503", EVERYWHERE, status="503"),
     *both("500", "status", "status 500", (LISTING, BYTES), status="500"),
     *both("429 without a word on when", "status", "status 429", EVERYWHERE, status="429"),
-    Row(
-        "429, Retry-After: 1 (seconds)",
-        "once",
-        Recovers(1),
-        fault("status", 1, status="429", Retry_After="1"),
-        (LISTING, BYTES),
-        least_seconds=1.0,
-    ),
+    Row("429, Retry-After: 1 (seconds)", "once", Recovers(1), fault("status", 1, status="429", Retry_After="1"),
+        (LISTING, BYTES), least_seconds=1.0),
     Row("429, Retry-After: a date", "once", Recovers(1), _retry_at, (LISTING, BYTES), least_seconds=1.0),
-    Row(
-        "429, RateLimit: the window ends in 9000 seconds",
-        "once",
-        OneError(NetworkError, "the server asks to wait 9000 seconds (status 429). Try later."),
-        fault("status", 1, status="429", RateLimit='"api";r=0;t=9000'),
-        (LISTING, BYTES),
-    ),
-    Row(
-        "429, Retry-After: 3600",
-        "once",
-        OneError(NetworkError, "the server asks to wait 3600 seconds (status 429). Try later."),
-        fault("status", 1, status="429", Retry_After="3600"),
-    ),
-)
+    fails("429, RateLimit: the window ends in 9000 seconds", NetworkError,
+          "the server asks to wait 9000 seconds (status 429). Try later.",
+          fault("status", 1, status="429", RateLimit='"api";r=0;t=9000'), (LISTING, BYTES), often="once"),
+    fails("429, Retry-After: 3600", NetworkError, "the server asks to wait 3600 seconds (status 429). Try later.",
+          fault("status", 1, status="429", Retry_After="3600"), often="once"),
+)  # fmt: skip
 
 LOGIN = (
-    Row(
-        "407: a proxy wants a login",
-        "for ever",
-        OneError(
-            HubError, "a proxy on the way wants a login (407): write http://user:password@host:port in HTTPS_PROXY"
-        ),
-        fault("status", status="407"),
-        (LISTING, BYTES),
-    ),
-    Row(
-        "511: the network wants a login",
-        "for ever",
-        OneError(HubError, "the network wants a login first (511): open any page in a browser."),
-        fault("status", status="511"),
-        (LISTING, BYTES),
-    ),
+    fails("407: a proxy wants a login", HubError,
+          "a proxy on the way wants a login (407): write http://user:password@host:port in HTTPS_PROXY",
+          fault("status", status="407"), (LISTING, BYTES)),
+    fails("511: the network wants a login", HubError,
+          "the network wants a login first (511): open any page in a browser.", fault("status", status="511"),
+          (LISTING, BYTES)),
     *both("502", "status", "status 502, from a proxy or gateway before the server", (LISTING, BYTES), status="502"),
-)
+)  # fmt: skip
 
 BROKEN = (
     *both("TCP reset before any answer", "reset", "ConnectionResetError", EVERYWHERE),
@@ -98,101 +74,39 @@ WRONG_RANGE = (
     *both("206 of other bytes, as Content-Range says", "wrong_content_range", "Content-Range should be", RANGES),
     *both("206 without Content-Range", "no_content_range", "Content-Range should tell the bytes", RANGES),
     *both("206 with more bytes than Content-Range says", "long_body", "... bytes were announced, another", RANGES),
-    Row(
-        "206 of a range of the gzip-compressed file",
-        "for ever",
-        OneError(HubError, "gzip"),
-        fault("encoded"),
-        RANGES,
-    ),
-    Row(
-        "200 instead of 206, with a body of a terabyte",
-        "twice",
-        Recovers(2),
-        fault("ignore_range", 2),
-        RANGES,
-        most_bytes=5_000_000,
-    ),
+    fails("206 of a range of the gzip-compressed file", HubError, "gzip", fault("encoded"), RANGES),
+    Row("200 instead of 206, with a body of a terabyte", "twice", Recovers(2), fault("ignore_range", 2), RANGES,
+        most_bytes=5_000_000),
     Row("200 instead of 206, with a page to log in to the network", "twice", Recovers(2), fault("html", 2), RANGES),
-    Row(
-        "200 instead of 206, with a body of a terabyte",
-        "for ever",
-        OneError(HubError, "the server ignored Range and answered 200 instead of 206. Nothing more was read."),
-        fault("ignore_range"),
-        RANGES,
-        most_bytes=5_000_000,
-    ),
-    Row(
-        "200 instead of 206, with a page to log in to the network",
-        "for ever",
-        OneError(HubError, "the server ignored Range and answered 200 instead of 206. Nothing more was read."),
-        fault("html"),
-        RANGES,
-    ),
-    Row(
-        "200 with a page to log in to the network",
-        "for ever",
-        OneError(FormatError, "JSON was expected"),
-        fault("html"),
-        (LISTING, CONFIG_FILE, INDEX),
-    ),
-    Row(
-        "200 with a body that never ends",
-        "for ever",
-        OneError(HubError, "at most 67108864 bytes were expected, the answer is longer."),
-        fault("endless"),
-        (CONFIG_FILE,),
-        most_bytes=90_000_000,
-    ),
-    Row(
-        "200 with a body of a terabyte, as its Content-Length says",
-        "for ever",
-        OneError(HubError, "at most 67108864 bytes were expected, the answer is longer."),
-        fault("ignore_range"),
-        (LISTING, CONFIG_FILE, INDEX),
-        most_bytes=5_000_000,
-    ),
-)
+    fails("200 instead of 206, with a body of a terabyte", HubError,
+          "the server ignored Range and answered 200 instead of 206. Nothing more was read.", fault("ignore_range"),
+          RANGES, most_bytes=5_000_000),
+    fails("200 instead of 206, with a page to log in to the network", HubError,
+          "the server ignored Range and answered 200 instead of 206. Nothing more was read.", fault("html"), RANGES),
+    fails("200 with a page to log in to the network", FormatError, "JSON was expected", fault("html"),
+          (LISTING, CONFIG_FILE, INDEX)),
+    fails("200 with a body that never ends", HubError, "at most 67108864 bytes were expected, the answer is longer.",
+          fault("endless"), (CONFIG_FILE,), most_bytes=90_000_000),
+    fails("200 with a body of a terabyte, as its Content-Length says", HubError,
+          "at most 67108864 bytes were expected, the answer is longer.", fault("ignore_range"),
+          (LISTING, CONFIG_FILE, INDEX), most_bytes=5_000_000),
+)  # fmt: skip
 
 _dice = random.Random()
 IMPATIENT = {"read_timeout": 0.25}
 
 SLOW = (
     Row("no answer at all", "twice", Recovers(2), fault("silent", 2), (LISTING, BYTES), settings=IMPATIENT),
-    Row(
-        "no answer at all",
-        "for ever",
-        no_answer("TimeoutError: timed out"),
-        fault("silent"),
-        (LISTING,),
-        settings=IMPATIENT,
-    ),
+    Row("no answer at all", "for ever", no_answer("TimeoutError: timed out"), fault("silent"), (LISTING,),
+        settings=IMPATIENT),
     Row("one byte, then silence", "twice", Recovers(2), fault("stall", 2), (CONFIG_FILE, BYTES), settings=IMPATIENT),
-    Row(
-        "one byte, then silence",
-        "for ever",
-        no_answer("TimeoutError: timed out"),
-        fault("stall"),
-        (BYTES,),
-        settings=IMPATIENT,
-    ),
-    Row(
-        "a byte at a time, for ever",
-        "once",
-        Recovers(1),
-        fault("drip", 1),
-        (CONFIG_FILE, BYTES),
-        settings={"total_timeout": 0.5},
-    ),
-    Row(
-        "a byte at a time, for ever",
-        "for ever",
-        no_answer("no whole answer within 0.3 seconds, after ... bytes"),
-        fault("drip"),
-        (BYTES,),
-        settings={"total_timeout": 0.3},
-    ),
-)
+    Row("one byte, then silence", "for ever", no_answer("TimeoutError: timed out"), fault("stall"), (BYTES,),
+        settings=IMPATIENT),
+    Row("a byte at a time, for ever", "once", Recovers(1), fault("drip", 1), (CONFIG_FILE, BYTES),
+        settings={"total_timeout": 0.5}),
+    Row("a byte at a time, for ever", "for ever", no_answer("no whole answer within 0.3 seconds, after ... bytes"),
+        fault("drip"), (BYTES,), settings={"total_timeout": 0.3}),
+)  # fmt: skip
 
 
 def _endpoint(address: str) -> Arrange:
@@ -221,15 +135,9 @@ def _bad_day(stage: Stage, place: Place) -> None:
 
 
 BAD_DAYS = (
-    Row(
-        "503, a reset, a body broken off or stalled: one answer in five",
-        "at random",
-        Recovers(25),
-        _bad_day,
-        (LISTING, INDEX),
-        settings={"read_timeout": 0.1, "max_tries": 10},
-    ),
-)
+    Row("503, a reset, a body broken off or stalled: one answer in five", "at random", Recovers(25), _bad_day,
+        (LISTING, INDEX), settings={"read_timeout": 0.1, "max_tries": 10}),
+)  # fmt: skip
 
 
 def _nameless(arrange: Arrange) -> Arrange:
@@ -266,10 +174,10 @@ _NO_ADDRESSES = {
     "an address with a backslash": "http://127.0.0.1:9\\@huggingface.co/x",
 }
 MISLEADING = tuple(
-    Row(
+    fails(
         f"302 to {name}",
-        "for ever",
-        OneError(HubError, "the server ..." if address in ("", "http://") else "an address of no use"),
+        HubError,
+        "the server ..." if address in ("", "http://") else "an address of no use",
         fault("status", status="302", **({"Location": address} if address else {})),
         (LISTING, ADDRESS),
     )
@@ -277,40 +185,16 @@ MISLEADING = tuple(
 )
 
 UNREACHABLE = (
-    Row(
-        "connection refused by the Hub",
-        "for ever",
-        no_answer("... cannot be reached (ConnectionRefusedError"),
-        _endpoint(DEAD),
-    ),
-    Row(
-        "no such host as the Hub's (DNS)",
-        "for ever",
-        no_answer("the name ... could not be resolved"),
-        _nameless(_endpoint("hub.invalid")),
-    ),
-    Row(
-        "connection refused where an address leads",
-        "for ever",
-        no_answer("... cannot be reached (ConnectionRefusedError"),
-        _leads_to(DEAD),
-        (ADDRESS,),
-    ),
-    Row(
-        "no such host where an address leads (DNS)",
-        "for ever",
-        no_answer("the name ... could not be resolved"),
-        _nameless(_leads_to("x.invalid")),
-        (ADDRESS,),
-    ),
-    Row(
-        "connection refused where an address leads",
-        "once",
-        Recovers(TRIES + 1),
-        _leads_to(DEAD, 1),
-        (ADDRESS,),
-    ),
-    Row("addresses that lead in circles", "for ever", OneError(HubError, "more than 5 in a row"), _circle, (ADDRESS,)),
-)
+    Row("connection refused by the Hub", "for ever", no_answer("... cannot be reached (ConnectionRefusedError"),
+        _endpoint(DEAD)),
+    Row("no such host as the Hub's (DNS)", "for ever", no_answer("the name ... could not be resolved"),
+        _nameless(_endpoint("hub.invalid"))),
+    Row("connection refused where an address leads", "for ever",
+        no_answer("... cannot be reached (ConnectionRefusedError"), _leads_to(DEAD), (ADDRESS,)),
+    Row("no such host where an address leads (DNS)", "for ever", no_answer("the name ... could not be resolved"),
+        _nameless(_leads_to("x.invalid")), (ADDRESS,)),
+    Row("connection refused where an address leads", "once", Recovers(TRIES + 1), _leads_to(DEAD, 1), (ADDRESS,)),
+    fails("addresses that lead in circles", HubError, "more than 5 in a row", _circle, (ADDRESS,)),
+)  # fmt: skip
 
 NETWORK_ROWS = (*BUSY, *LOGIN, *BROKEN, *WRONG_RANGE, *SLOW, *BAD_DAYS, *MISLEADING, *UNREACHABLE)

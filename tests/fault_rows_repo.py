@@ -20,6 +20,7 @@ from fault_table import (
     Recovers,
     Row,
     Stage,
+    fails,
     fault,
 )
 from hub_stand_in import COMMIT, LATER_COMMIT, Fault
@@ -48,29 +49,13 @@ def _time_passes(stage: Stage, place: Place) -> None:
 
 
 SIGNED = (
-    Row(
-        "an address good for one use only (then 403)",
-        "always",
-        Recovers(40),
-        _signatures(signature_uses=1),
-        RANGES,
-    ),
+    Row("an address good for one use only (then 403)", "always", Recovers(40), _signatures(signature_uses=1), RANGES),
     Row("addresses too old after the second read (403)", "once", Recovers(16), _time_passes, RANGES),
-    Row(
-        "403 for every address, however new",
-        "for ever",
-        OneError(HubError, "the server refused access (403)"),
-        fault("status", status="403"),
-        RANGES,
-    ),
-    Row(
-        "403 without a reason",
-        "for ever",
-        OneError(HubError, "the server refused access (403)"),
-        fault("status", status="403"),
-        (LISTING, CONFIG_FILE, INDEX, ADDRESS),
-    ),
-)
+    fails("403 for every address, however new", HubError, "the server refused access (403)",
+          fault("status", status="403"), RANGES),
+    fails("403 without a reason", HubError, "the server refused access (403)", fault("status", status="403"),
+          (LISTING, CONFIG_FILE, INDEX, ADDRESS)),
+)  # fmt: skip
 
 
 def _gated(token: str = "") -> Arrange:
@@ -103,115 +88,41 @@ def _without(name: str, place_of_loss: str) -> Arrange:
 
 
 REFUSED = (
-    Row(
-        "401: no such repo, or a private one",
-        "for ever",
-        OneError(
-            RepoNotFoundError,
-            "Reading no/such@main: the Hub has no such repo, or it is private and no token was sent (`hf auth login`).",
-            1,
-        ),
-        lambda stage, place: None,
-        (LISTING,),
-        source="no/such",
-    ),
-    Row(
-        "404: no such repo",
-        "for ever",
-        OneError(RepoNotFoundError, "Reading a/b@main: the Hub has no such repo", 1),
-        fault("status", status="404", X_Error_Code="RepoNotFound"),
-        (LISTING,),
-    ),
-    Row(
-        "404: no such revision",
-        "for ever",
-        OneError(RevisionError, "Reading a/b@v9: the repo has no such revision (branch, tag or commit).", 1),
-        lambda stage, place: None,
-        (LISTING,),
-        source="a/b@v9",
-    ),
-    Row(
-        "401: gated, no token",
-        "for ever",
-        OneError(
-            GatedError,
-            "the repo is gated, and no token was sent. Accept its terms on its page, then log in with `hf auth login`.",
-        ),
-        _gated(),
-        (CONFIG_FILE, INDEX),
-    ),
-    Row(
-        "403: gated, a token without access",
-        "for ever",
-        OneError(GatedError, "the repo is gated, and your token has no access."),
-        _gated("hf_other"),
-        (CONFIG_FILE, INDEX),
-    ),
-    Row(
-        "401: a token that the Hub refuses, and says why",
-        "for ever",
-        OneError(
-            HubError,
-            "the Hub refuses your token (401). Log in anew with `hf auth login`; a public repo needs no token: unset "
-            "HF_TOKEN, or `hf auth logout`. The server says: 'Invalid credentials in Authorization header'.",
-        ),
-        _refused("401", "Invalid credentials in Authorization header"),
-        (LISTING, CONFIG_FILE, INDEX, ADDRESS),
-    ),
-    Row(
-        "403: a token without the permission, and why",
-        "for ever",
-        OneError(
-            HubError,
-            "the server refused access (403). Your token may not read it: see what it permits, or log in with another "
-            "(`hf auth login`). The server says: 'Please enable access to gated repositories'.",
-        ),
-        _refused("403", "Please enable access to gated repositories"),
-        (LISTING, CONFIG_FILE, INDEX, ADDRESS),
-    ),
-    Row(
-        "403: gated, a token without the permission, and why",
-        "for ever",
-        OneError(GatedError, "and your token has no access. ... The server says: 'Please enable access'."),
-        _refused("403", "Please enable access", X_Error_Code="GatedRepo"),
-        (LISTING, CONFIG_FILE, ADDRESS),
-    ),
-    Row(
-        "401 where an address leads, with a token at the Hub",
-        "twice",
-        Recovers(4),
-        _refused("401", "no", times=2),
-        RANGES,
-    ),
-    Row(
-        "451: not served for legal reasons",
-        "for ever",
-        OneError(HubError, "it may not be served, for legal reasons (451)."),
-        fault("status", status="451"),
-        (LISTING, CONFIG_FILE, ADDRESS),
-    ),
-    Row(
-        "404: a shard that the index names is not listed",
-        "for ever",
-        OneError(HubError, f"its index names '{_SECOND}', which the commit does not hold"),
-        _without(_SECOND, "listing"),
-        (INDEX,),
-    ),
-    Row(
-        "404: a shard that is listed is gone",
-        "for ever",
-        OneError(HubError, f"{_SECOND}: the repo has no such file"),
-        _without(_SECOND, "storage"),
-        (INDEX, ADDRESS),
-    ),
-    Row(
-        "404: config.json is listed and gone",
-        "for ever",
-        OneError(HubError, "config.json: the repo has no such file"),
-        fault("status", status="404", X_Error_Code="EntryNotFound"),
-        (CONFIG_FILE,),
-    ),
-)
+    fails("401: no such repo, or a private one", RepoNotFoundError,
+          "Reading no/such@main: the Hub has no such repo, or it is private and no token was sent (`hf auth login`).",
+          lambda stage, place: None, (LISTING,), source="no/such", most_requests=1),
+    fails("404: no such repo", RepoNotFoundError, "Reading a/b@main: the Hub has no such repo",
+          fault("status", status="404", X_Error_Code="RepoNotFound"), (LISTING,), most_requests=1),
+    fails("404: no such revision", RevisionError,
+          "Reading a/b@v9: the repo has no such revision (branch, tag or commit).", lambda stage, place: None,
+          (LISTING,), source="a/b@v9", most_requests=1),
+    fails("401: gated, no token", GatedError,
+          "the repo is gated, and no token was sent. Accept its terms on its page, then log in with `hf auth login`.",
+          _gated(), (CONFIG_FILE, INDEX)),
+    fails("403: gated, a token without access", GatedError, "the repo is gated, and your token has no access.",
+          _gated("hf_other"), (CONFIG_FILE, INDEX)),
+    fails("401: a token that the Hub refuses, and says why", HubError,
+          "the Hub refuses your token (401). Log in anew with `hf auth login`; a public repo needs no token: unset "
+          "HF_TOKEN, or `hf auth logout`. The server says: 'Invalid credentials in Authorization header'.",
+          _refused("401", "Invalid credentials in Authorization header"), (LISTING, CONFIG_FILE, INDEX, ADDRESS)),
+    fails("403: a token without the permission, and why", HubError,
+          "the server refused access (403). Your token may not read it: see what it permits, or log in with another "
+          "(`hf auth login`). The server says: 'Please enable access to gated repositories'.",
+          _refused("403", "Please enable access to gated repositories"), (LISTING, CONFIG_FILE, INDEX, ADDRESS)),
+    fails("403: gated, a token without the permission, and why", GatedError,
+          "and your token has no access. ... The server says: 'Please enable access'.",
+          _refused("403", "Please enable access", X_Error_Code="GatedRepo"), (LISTING, CONFIG_FILE, ADDRESS)),
+    Row("401 where an address leads, with a token at the Hub", "twice", Recovers(4), _refused("401", "no", times=2),
+        RANGES),
+    fails("451: not served for legal reasons", HubError, "it may not be served, for legal reasons (451).",
+          fault("status", status="451"), (LISTING, CONFIG_FILE, ADDRESS)),
+    fails("404: a shard that the index names is not listed", HubError,
+          f"its index names '{_SECOND}', which the commit does not hold", _without(_SECOND, "listing"), (INDEX,)),
+    fails("404: a shard that is listed is gone", HubError, f"{_SECOND}: the repo has no such file",
+          _without(_SECOND, "storage"), (INDEX, ADDRESS)),
+    fails("404: config.json is listed and gone", HubError, "config.json: the repo has no such file",
+          fault("status", status="404", X_Error_Code="EntryNotFound"), (CONFIG_FILE,)),
+)  # fmt: skip
 
 
 def _lacks_a_tensor(stage: Stage, place: Place) -> None:
@@ -269,20 +180,11 @@ MOVING = (
     Row("main moves after its commit was asked for", "once", Recovers(3), _moves(LISTING), (INDEX,)),
     Row("main moves after the headers came", "once", Recovers(3), _moves(START), (START,)),
     Row("main moves while vectors are read", "once", Recovers(0), _moves(BYTES), RANGES),
-    Row(
-        "main is rewritten and the pinned commit is gone",
-        "once",
-        OneError(RevisionError, "the repo has no such revision"),
-        _vanishes,
-        (INDEX,),
-    ),
-    Row(
-        "shards are replaced by longer ones while they are read",
-        "once",
-        OneError(RangeError, "The file was replaced while it was read; try again."),
-        _replaced,
-    ),
-)
+    fails("main is rewritten and the pinned commit is gone", RevisionError, "the repo has no such revision", _vanishes,
+          (INDEX,), often="once"),
+    fails("shards are replaced by longer ones while they are read", RangeError,
+          "The file was replaced while it was read; try again.", _replaced, often="once"),
+)  # fmt: skip
 
 
 def _content(name: str, content: bytes) -> Arrange:
@@ -290,55 +192,22 @@ def _content(name: str, content: bytes) -> Arrange:
 
 
 CONTENT = (
-    Row(
-        "config.json is no JSON",
-        "for ever",
-        OneError(FormatError, "Reading a/b@0123456789ab/config.json: JSON was expected"),
-        _content("config.json", b"\x00garbage"),
-        (CONFIG_FILE,),
-    ),
-    Row(
-        "config.json is a list",
-        "for ever",
-        OneError(FormatError, "a JSON object was expected, found list."),
-        _content("config.json", b"[]"),
-        (CONFIG_FILE,),
-    ),
-    Row(
-        "the index is no JSON",
-        "for ever",
-        OneError(FormatError, "Reading the index of a/b@0123456789ab: JSON was expected"),
-        _content(_INDEX, b"{"),
-        (INDEX,),
-    ),
-    Row(
-        "a shard's file ends before its header does",
-        "for ever",
-        OneError(HeaderError, f"Reading the header of a/b@0123456789ab/{_SECOND}:"),
-        _content(_SECOND, checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_SECOND][:300]),
-        (START,),
-    ),
-    Row(
-        "a shard's file is cut off behind its header",
-        "for ever",
-        OneError(HeaderError, f"Reading the header of a/b@0123456789ab/{_SECOND}:"),
-        _content(_SECOND, checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_SECOND][:-5000]),
-        (START,),
-    ),
-    Row(
-        "a shard's file is empty",
-        "for ever",
-        OneError(HubError, f"{_SECOND}: the server says that the file has no such bytes (416)."),
-        _content(_SECOND, b""),
-        (START,),
-    ),
-    Row(
-        "a shard's file is a page of HTML",
-        "for ever",
-        OneError(HeaderError, f"Reading the header of a/b@0123456789ab/{_SECOND}:"),
-        _content(_SECOND, b"<!DOCTYPE html>" * 99),
-        (START,),
-    ),
-)
+    fails("config.json is no JSON", FormatError, "Reading a/b@0123456789ab/config.json: JSON was expected",
+          _content("config.json", b"\x00garbage"), (CONFIG_FILE,)),
+    fails("config.json is a list", FormatError, "a JSON object was expected, found list.",
+          _content("config.json", b"[]"), (CONFIG_FILE,)),
+    fails("the index is no JSON", FormatError, "Reading the index of a/b@0123456789ab: JSON was expected",
+          _content(_INDEX, b"{"), (INDEX,)),
+    fails("a shard's file ends before its header does", HeaderError,
+          f"Reading the header of a/b@0123456789ab/{_SECOND}:",
+          _content(_SECOND, checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_SECOND][:300]), (START,)),
+    fails("a shard's file is cut off behind its header", HeaderError,
+          f"Reading the header of a/b@0123456789ab/{_SECOND}:",
+          _content(_SECOND, checkpoint_files(TENSORS, CONFIG, N_SHARDS)[_SECOND][:-5000]), (START,)),
+    fails("a shard's file is empty", HubError, f"{_SECOND}: the server says that the file has no such bytes (416).",
+          _content(_SECOND, b""), (START,)),
+    fails("a shard's file is a page of HTML", HeaderError, f"Reading the header of a/b@0123456789ab/{_SECOND}:",
+          _content(_SECOND, b"<!DOCTYPE html>" * 99), (START,)),
+)  # fmt: skip
 
 REPO_ROWS = (*SIGNED, *REFUSED, *HEADER_ANSWERS, *MOVING, *CONTENT)

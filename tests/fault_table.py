@@ -134,6 +134,21 @@ def no_answer(reason: str) -> OneError:
     return OneError(NetworkError, f"no usable answer from ... in {TRIES} tries, the last one: {reason}")
 
 
+def fails(
+    does: str,
+    kind: type[LnsimError],
+    says: str,
+    arrange: Arrange,
+    places: tuple[Place, ...] = (BYTES,),
+    *,
+    often: str = "for ever",
+    most_requests: int | None = None,
+    **more: Any,
+) -> Row:
+    """A fault that ends in one error."""
+    return Row(does, often, OneError(kind, says, most_requests), arrange, places, **more)
+
+
 def both(does: str, kind: str, reason: str, places: tuple[Place, ...], **headers: str) -> tuple[Row, Row]:
     """A fault that passes before the tries are used up, and the same one that lasts."""
     passing = Row(does, "twice", Recovers(2), fault(kind, 2, **headers), places)

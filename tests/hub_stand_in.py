@@ -98,17 +98,10 @@ class Fault:
 class HubStandIn:
     """Two servers and what they hold; use it as a context."""
 
-    def __init__(
-        self,
-        latency: float = 0.0,
-        signature_uses: int = 1_000_000,
-        tells_sizes: bool = True,
-        signature_seconds: float = 1e9,
-    ) -> None:
+    def __init__(self, latency: float = 0.0) -> None:
         self.latency = latency
-        self.signature_uses = signature_uses
-        self.tells_sizes = tells_sizes
-        self.signature_seconds = signature_seconds
+        self.signature_uses = 1_000_000
+        self.signature_seconds = 1e9
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
         self.changes: list[Change] = []
@@ -235,8 +228,7 @@ class HubStandIn:
         if commit is None:
             return
         repo = self.repos[repo_id]
-        told = self.tells_sizes and "blobs=true" in handler.path
-        siblings = [{"rfilename": n, **({"size": f.size} if told else {})} for n, f in repo.files[commit].items()]
+        siblings = [{"rfilename": name} for name in repo.files[commit]]
         handler.send_json(
             {"id": repo_id, "sha": commit, "gated": "auto" if repo.gated else False, "siblings": siblings}
         )
@@ -263,9 +255,7 @@ class HubStandIn:
             handler.send(200, file.read(0, file.size), {"X-Repo-Commit": commit})
 
     def _answer_cdn(self, handler: _Handler) -> None:
-        parts = urlsplit(handler.path)
-        owner, name, commit, file_name = unquote(parts.path).lstrip("/").split("/", 3)
-        signature = parse_qs(parts.query).get("X-Signature", [""])[0]
+        signature = parse_qs(urlsplit(handler.path).query).get("X-Signature", [""])[0]
         with self._lock:
             self._signatures[signature] = self._signatures.get(signature, 0) + 1
             used = self._signatures[signature]
@@ -273,7 +263,11 @@ class HubStandIn:
         if not signature or used > self.signature_uses or age > self.signature_seconds:
             handler.send(403, b"<Error>Request has expired</Error>")
             return
-        handler.send_file(self.repos[f"{owner}/{name}"].files[commit][file_name])
+        handler.send_file(self._file(handler.path))
+
+    def _file(self, path: str) -> VirtualFile:
+        owner, name, commit, file_name = unquote(urlsplit(path).path).lstrip("/").split("/", 3)
+        return self.repos[f"{owner}/{name}"].files[commit][file_name]
 
 
 class _Server(ThreadingHTTPServer):
@@ -306,17 +300,9 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 getattr(self, f"fault_{fault.kind}")(fault)
         finally:
-            self.stand_in._record(
-                Request(
-                    self.origin,
-                    self.path,
-                    self.headers.get("Range"),
-                    self.headers.get("Authorization"),
-                    self.sent_status,
-                    self.client_address[:2],
-                    self.sent,
-                )
-            )
+            asked = self.headers.get("Range"), self.headers.get("Authorization")
+            told = self.sent_status, self.client_address[:2], self.sent
+            self.stand_in._record(Request(self.origin, self.path, *asked, *told))
 
     def send(
         self, status: int, body: bytes, headers: Mapping[str, str] | None = None, length: int | None = None
@@ -357,9 +343,11 @@ class _Handler(BaseHTTPRequestHandler):
             start, stop = span
             self.send(206, file.read(start, stop), {"Content-Range": f"bytes {start}-{stop - 1}/{file.size}"})
 
-    def target(self) -> VirtualFile:
-        owner, name, commit, file_name = unquote(urlsplit(self.path).path).lstrip("/").split("/", 3)
-        return self.stand_in.repos[f"{owner}/{name}"].files[commit][file_name]
+    def part(self) -> tuple[int, int, int, bytes]:
+        """The range that was asked for, the size of its file and the bytes."""
+        file = self.stand_in._file(self.path)
+        start, stop = self.span(file.size) or (0, 2)
+        return start, stop, file.size, file.read(start, stop)
 
     def silence(self, seconds: float) -> None:
         """Say nothing for so long, or until the client hangs up."""
@@ -377,75 +365,75 @@ class _Handler(BaseHTTPRequestHandler):
         headers = dict(fault.headers)
         self.send(int(headers.pop("status")), b"{}", headers)
 
-    def fault_ignore_range(self, fault: Fault) -> None:
+    def flood(self, header: str, value: str, piece: bytes) -> None:
         """200 with a body that would never end."""
         self.sent_status = 200
         self.send_response(200)
-        self.send_header("Content-Length", str(10**12))
+        self.send_header(header, value)
         self.end_headers()
         # What waits in the kernel's buffers counts as sent; let it be little.
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
         for _ in range(10_000):
-            self.write(b"\0" * 65_536)
+            self.write(piece)
+
+    def fault_ignore_range(self, fault: Fault) -> None:
+        """All of a file of a terabyte."""
+        self.flood("Content-Length", str(10**12), b"\0" * 65_536)
 
     def fault_endless(self, fault: Fault) -> None:
-        """200 and chunk after chunk, without a word on how many will come."""
-        self.sent_status = 200
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        for _ in range(10_000):
-            self.write(b"10000\r\n" + b" " * 65_536 + b"\r\n")
+        """Chunk after chunk, without a word on how many will come."""
+        self.flood("Transfer-Encoding", "chunked", b"10000\r\n" + b" " * 65_536 + b"\r\n")
+
+    def answer_by(self, deliver: Callable[[bytes], None]) -> None:
+        """The right answer, whose body goes out in a way of its own."""
+        self.deliver = deliver
+        self.answer(self)
+
+    def half(self, body: bytes) -> None:
+        self.write(body[: len(body) // 2])
+        self.close_connection = True
 
     def fault_short_body(self, fault: Fault) -> None:
         """An answer that promises all its bytes and hangs up after half of them."""
-
-        def half(body: bytes) -> None:
-            self.write(body[: len(body) // 2])
-            self.close_connection = True
-
-        self.deliver = half
-        self.answer(self)
+        self.answer_by(self.half)
 
     def fault_reset_midway(self, fault: Fault) -> None:
         """Half of the bytes, then a TCP reset."""
 
-        def half(body: bytes) -> None:
-            self.write(body[: len(body) // 2])
+        def deliver(body: bytes) -> None:
+            self.half(body)
             time.sleep(0.02)  # a reset overtakes what has not been read yet
             self.reset()
 
-        self.deliver = half
-        self.answer(self)
+        self.answer_by(deliver)
+
+    def send_part(self, body: bytes, first: int, stop: int, size: int, **more: str) -> None:
+        self.send(206, body, {"Content-Range": f"bytes {first}-{stop - 1}/{size}", **more})
 
     def fault_short_range(self, fault: Fault) -> None:
         """A 206 that honestly holds fewer bytes than asked for."""
-        start, stop = self.span(self.target().size) or (0, 2)
-        stop = start + max(1, (stop - start) // 2)
-        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
-        self.send(206, self.target().read(start, stop), headers)
+        start, stop, size, body = self.part()
+        count = max(1, (stop - start) // 2)
+        self.send_part(body[:count], start, start + count, size)
 
     def fault_long_body(self, fault: Fault) -> None:
         """A 206 whose body is longer than its Content-Range says."""
-        start, stop = self.span(self.target().size) or (0, 1)
-        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}"}
-        self.send(206, self.target().read(start, stop) + b"\0" * 8, headers)
+        start, stop, size, body = self.part()
+        self.send_part(body + b"\0" * 8, start, stop, size)
 
     def fault_encoded(self, fault: Fault) -> None:
         """A 206 of the right range, but of the file as gzip would store it."""
-        start, stop = self.span(self.target().size) or (0, 1)
-        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{self.target().size}", "Content-Encoding": "gzip"}
-        self.send(206, (gzip.compress(b"") * (stop - start))[: stop - start], headers)
+        start, stop, size, body = self.part()
+        packed = (gzip.compress(b"") * len(body))[: len(body)]
+        self.send_part(packed, start, stop, size, **{"Content-Encoding": "gzip"})
 
     def fault_wrong_content_range(self, fault: Fault) -> None:
         """The bytes of another place."""
-        start, stop = self.span(self.target().size) or (0, 1)
-        headers = {"Content-Range": f"bytes {start + 1}-{stop}/{self.target().size}"}
-        self.send(206, self.target().read(start, stop), headers)
+        start, stop, size, body = self.part()
+        self.send_part(body, start + 1, stop + 1, size)
 
     def fault_no_content_range(self, fault: Fault) -> None:
-        start, stop = self.span(self.target().size) or (0, 1)
-        self.send(206, self.target().read(start, stop))
+        self.send(206, self.part()[3])
 
     def fault_html(self, fault: Fault) -> None:
         self.send(200, b"<html>Please log in to the network</html>", {"Content-Type": "text/html"})
@@ -454,32 +442,30 @@ class _Handler(BaseHTTPRequestHandler):
         """A TCP reset instead of an answer."""
         self.reset()
 
+    def fault_silent(self, fault: Fault) -> None:
+        """No byte at all until the client gives up."""
+        self.silence(float(fault.headers.get("seconds", "5")))
+
     def fault_stall(self, fault: Fault) -> None:
         """Some bytes, then silence until the client gives up."""
 
-        def begin(body: bytes) -> None:
+        def deliver(body: bytes) -> None:
             self.write(body[:1])
-            self.silence(float(dict(fault.headers).get("seconds", "5")))
+            self.fault_silent(fault)
 
-        self.deliver = begin
-        self.answer(self)
-
-    def fault_silent(self, fault: Fault) -> None:
-        """No byte at all until the client gives up."""
-        self.silence(float(dict(fault.headers).get("seconds", "5")))
+        self.answer_by(deliver)
 
     def fault_drip(self, fault: Fault) -> None:
         """The right body a byte at a time, each soon enough that no wait for the next one is long."""
 
-        def drop_by_drop(body: bytes) -> None:
+        def deliver(body: bytes) -> None:
             for position in range(len(body)):
                 self.write(body[position : position + 1])
                 if select.select([self.connection], [], [], 0.05)[0]:
                     break
             self.close_connection = True
 
-        self.deliver = drop_by_drop
-        self.answer(self)
+        self.answer_by(deliver)
 
 
 def virtual_shard(

@@ -2,9 +2,7 @@
 
 import itertools
 
-MOE = ("solar", "glm", "phi", "mixtral")
-DENSE = ("mistral", "yi6b", "yi9b", "qwen15")
-MOE_PAIRS = tuple(itertools.combinations(MOE, 2))
+MOE_PAIRS = tuple(itertools.combinations(("solar", "glm", "phi", "mixtral"), 2))
 
 LAYER_0 = {
     "solar": {10: 0.3731, 20: 0.3773, 30: 0.3771, 40: 0.3761, "mean": 0.3759},
@@ -15,14 +13,8 @@ NEIGHBOURS = {
     "glm": {(10, 20): 0.9982, (20, 30): 0.9976, "mean": 0.9979},
 }
 LAYER_10 = dict(zip(MOE_PAIRS, (0.9811, 0.9776, 0.9408, 0.9881, 0.9497, 0.9465), strict=True))
-BY_LAYER = {
-    5: (0.9432, 0.0063),
-    10: (0.9639, 0.0187),
-    15: (0.9800, 0.0097),
-    20: (0.9897, 0.0022),
-    25: (0.9889, 0.0039),
-    30: (0.9710, 0.0195),
-}
+BY_LAYER = {5: (0.9432, 0.0063), 10: (0.9639, 0.0187), 15: (0.9800, 0.0097)}
+BY_LAYER |= {20: (0.9897, 0.0022), 25: (0.9889, 0.0039), 30: (0.9710, 0.0195)}
 BY_LAYER_ALL = (0.9728, 0.0202, 0.0161)
 GROUPS = {"MoE and dense": (0.9722, 0.0178), "dense": (0.9738, 0.0183)}
 METRICS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from studies.claims.evaluate import Beside
 from studies.claims.judging import judge_by_the_others
-from studies.claims.published import Corpus, read_corpus
+from studies.claims.published import Corpus, claims_dir, read_corpus
 from studies.claims.rows import Claim
 
 __all__ = ["FOLDER", "by_the_others", "claim", "corpus"]
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "data" / "claims" / "solar_glm"
 @cache
 def corpus() -> Corpus:
     """The corpus."""
-    return read_corpus(FOLDER)
+    return read_corpus(claims_dir("solar_glm"))
 
 
 @cache

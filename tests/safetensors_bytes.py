@@ -69,11 +69,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def llama_tensors(
-    n_layers: int = 3,
-    hidden_size: int = 16,
-    seed: int = 0,
-    dtype: Any = ml_dtypes.bfloat16,
-    rows: int | None = None,
+    n_layers: int = 3, hidden_size: int = 16, seed: int = 0, dtype: Any = ml_dtypes.bfloat16, rows: int | None = None
 ) -> dict[str, npt.NDArray[Any]]:
     """Tensors of a tiny Llama: its norms, and some matrices between them, square or of so many rows."""
     shape = (hidden_size if rows is None else rows, hidden_size)

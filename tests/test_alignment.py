@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
-from made_stacks import matrix, noisy, stack
+from made_vectors import matrix, noisy, stack
 from notebook_cells import defined
 
 from lnsim.errors import ComparisonError
@@ -23,33 +25,22 @@ def means(found: LayerMatrix, min_share: float = 0.5) -> dict[int, float]:
     return {offset: found.values.ravel()[places].mean() for offset, places in found.offsets(min_share).items()}
 
 
-def test_a_fine_tune_aligns_layer_by_layer() -> None:
-    found = aligned(stack(12), noisy(stack(12)))
-    assert found.best_offset() == 0
-    assert found.alignment_rate() == 1.0
-    assert found.margin() > 0.05
-
-
-def test_a_stack_that_lost_its_first_layers_is_found_at_its_offset() -> None:
-    found = aligned(stack(16), noisy(stack(16)[4:]))
-    assert found.best_offset() == -4
-    assert found.alignment_rate(-4) == 1.0
-    assert found.alignment_rate() < 0.1
-    assert found.margin() < 0 < found.margin(-4)
-
-
-def test_a_depth_expanded_stack_is_recovered_layer_by_layer() -> None:
+def test_a_fine_tune_aligns_layer_by_layer_a_shifted_stack_at_its_offset_and_strangers_nowhere() -> None:
+    tuned = aligned(stack(12), noisy(stack(12)))
+    assert (tuned.best_offset(), tuned.alignment_rate()) == (0, 1.0)
+    assert tuned.margin() > 0.05
+    shifted = aligned(stack(16), noisy(stack(16)[4:]))
+    assert (shifted.best_offset(), shifted.alignment_rate(-4)) == (-4, 1.0)
+    assert shifted.alignment_rate() < 0.1
+    assert shifted.margin() < 0 < shifted.margin(-4)
     origin = [*range(8), *range(4, 12)]
-    found = aligned(stack(12), noisy(stack(12)[origin]))
-    assert found.values.argmax(axis=0).tolist() == origin
-    assert found.alignment_rate() < 1.0
-
-
-def test_strangers_align_nowhere_though_something_is_always_the_largest() -> None:
-    found = aligned(stack(12), stack(12, seed=1))
-    assert found.alignment_rate() < 0.5
-    assert found.margin() < 0
-    assert max(means(found).values()) < 0.3
+    expanded = aligned(stack(12), noisy(stack(12)[origin]))
+    assert expanded.values.argmax(axis=0).tolist() == origin
+    assert expanded.alignment_rate() < 1.0
+    strangers = aligned(stack(12), stack(12, seed=1))  # something is always the largest
+    assert strangers.alignment_rate() < 0.5
+    assert strangers.margin() < 0
+    assert max(means(strangers).values()) < 0.3
 
 
 def test_layers_match_by_number_and_a_gap_shifts_nothing() -> None:
@@ -66,10 +57,7 @@ def test_cells_of_one_offset_are_averaged_and_short_ones_left_out() -> None:
     assert (means(found)[-1], len(found.offsets()[-1])) == (6.5, 2)
     assert 3 not in found.offsets()
     assert 3 in found.offsets(min_share=0.0)
-
-
-def test_the_smallest_shift_wins_where_offsets_are_equal() -> None:
-    assert LayerMatrix.of(pd.DataFrame(np.ones((6, 6)))).best_offset() == 0
+    assert LayerMatrix.of(pd.DataFrame(np.ones((6, 6)))).best_offset() == 0  # the smallest shift where all are equal
 
 
 def test_a_margin_takes_the_second_largest_where_the_cell_is_the_largest() -> None:
@@ -78,20 +66,22 @@ def test_a_margin_takes_the_second_largest_where_the_cell_is_the_largest() -> No
     assert found == [1.0, -2.0, -1.0, 0.0, 0.0, -5.0]
 
 
-def test_an_undefined_cell_is_refused_with_the_reason() -> None:
-    with pytest.raises(ComparisonError, match=r"found 1 undefined of 4\. A constant vector has no r"):
-        LayerMatrix.of(pd.DataFrame([[1.0, np.nan], [0.0, 1.0]]))
-
-
-def test_stacks_without_a_common_layer_are_refused() -> None:
-    apart = LayerMatrix.of(pd.DataFrame([[0.5]], index=[0], columns=[7]))
-    with pytest.raises(ComparisonError, match="at offset 0: no layer has a partner"):
-        apart.alignment_rate()
-
-
-def test_one_layer_has_no_margin() -> None:
-    with pytest.raises(ComparisonError, match="b has one layer, expected at least 2"):
-        LayerMatrix.of(pd.DataFrame([[0.5]])).margin()
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: LayerMatrix.of(pd.DataFrame([[1.0, np.nan], [0.0, 1.0]])),
+         r"found 1 undefined of 4\. A constant vector has no r"),
+        (lambda: LayerMatrix.of(pd.DataFrame([[0.5]], index=[0], columns=[7])).alignment_rate(),
+         "at offset 0: no layer has a partner"),
+        (lambda: LayerMatrix.of(pd.DataFrame([[0.5]])).margin(), "b has one layer, expected at least 2"),
+        (lambda: LayerMatrix(np.eye(3), np.arange(2), np.arange(3)),
+         "2 and 3 layers were named, found a matrix of shape"),
+    ],
+    ids=["an undefined cell", "no common layer", "one layer", "layers that do not fit"],
+)  # fmt: skip
+def test_what_has_no_alignment_is_refused_with_the_reason(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ComparisonError, match=message):
+        call()
 
 
 def test_partners_are_counted_over_the_shorter_stack() -> None:
@@ -100,16 +90,33 @@ def test_partners_are_counted_over_the_shorter_stack() -> None:
     expected = {"layers": 4, "same": 2, "elsewhere": 1, "without": 1}
     assert aligned(stack(12), shorter).partner_counts() == expected
     assert aligned(shorter, stack(12)).partner_counts() == expected
+    repeated = aligned(stack(32, hidden_size=1024), noisy(stack(32, hidden_size=1024)[YI])).partner_counts()
+    assert repeated == {"layers": 32, "same": 28, "elsewhere": 4, "without": 0}
 
 
-def test_a_repeated_layer_has_its_partner_at_the_same_number() -> None:
-    found = aligned(stack(32, hidden_size=1024), noisy(stack(32, hidden_size=1024)[YI])).partner_counts()
-    assert found == {"layers": 32, "same": 28, "elsewhere": 4, "without": 0}
+def mixed(n_layers: int, stranger: int) -> np.ndarray:
+    """The same stack but for one layer, which is a stranger's."""
+    rows = noisy(stack(n_layers))
+    rows[stranger] = stack(1, seed=5)[0]
+    return rows
 
 
-def pieces(found: pd.DataFrame) -> list[tuple[str, str]]:
-    """Layers of the first and of the second, piece by piece, as notebook 06 finds them."""
-    return [(one["layers_first"], one["layers_second"]) for one in defined("06")["pieces"](found)]
+PIECES = {
+    "pruned": (matrix(stack(12), noisy(stack(12)[1::2])), [("1, 3, …, 11", "0 to 5")]),
+    "pruned, the other way round": (matrix(noisy(stack(12)[1::2]), stack(12)), [("0 to 5", "1, 3, …, 11")]),
+    "shifted": (matrix(stack(16), noisy(stack(16)[4:])), [("4 to 15", "0 to 11")]),
+    "fine-tune": (matrix(stack(9), noisy(stack(9))), [("0 to 8", "0 to 8")]),
+    "strangers": (matrix(stack(9), stack(9, seed=1)), [("none", "none")]),
+    "a layer without a partner": (matrix(stack(7), mixed(7, 3)), [("0 to 2", "0 to 2"), ("4 to 6", "4 to 6")]),
+    "a gap in the numbers": (matrix(stack(5), noisy(stack(5)), [0, 1, 2, 5, 6]), [("0 to 4", "0 to 6")]),
+}
+
+
+@pytest.mark.parametrize(("found", "pieces"), PIECES.values(), ids=PIECES)
+def test_layers_of_both_are_found_piece_by_piece_by_notebook_06(
+    found: pd.DataFrame, pieces: list[tuple[str, str]]
+) -> None:
+    assert [(one["layers_first"], one["layers_second"]) for one in defined("06")["pieces"](found)] == pieces
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01, 0.03])
@@ -117,32 +124,6 @@ def test_a_depth_expanded_stack_is_two_pieces_that_overlap_in_the_origin(noise: 
     found = defined("06")["in_runs"](matrix(stack(32, hidden_size=1024), noisy(stack(32, hidden_size=1024)[YI], noise)))
     assert [(run[0][0], run[-1][0]) for run in found] == [(0, 27), (28, 47)]
     assert [(run[0][1], run[-1][1]) for run in found] == [(0, 27), (12, 31)]
-
-
-def test_a_pruned_stack_is_one_piece_of_step_two_whichever_comes_first() -> None:
-    whole, pruned = stack(12), noisy(stack(12)[1::2])
-    assert pieces(matrix(whole, pruned)) == [("1, 3, …, 11", "0 to 5")]
-    assert pieces(matrix(pruned, whole)) == [("0 to 5", "1, 3, …, 11")]
-
-
-def test_a_shifted_stack_is_one_piece_at_its_offset() -> None:
-    assert pieces(matrix(stack(16), noisy(stack(16)[4:]))) == [("4 to 15", "0 to 11")]
-
-
-def test_a_fine_tune_is_one_piece_at_equal_numbers_and_strangers_are_none() -> None:
-    assert pieces(matrix(stack(9), noisy(stack(9)))) == [("0 to 8", "0 to 8")]
-    assert pieces(matrix(stack(9), stack(9, seed=1))) == [("none", "none")]
-
-
-def test_a_layer_without_a_partner_parts_two_pieces() -> None:
-    b = noisy(stack(7))
-    b[3] = stack(1, seed=5)[0]
-    assert pieces(matrix(stack(7), b)) == [("0 to 2", "0 to 2"), ("4 to 6", "4 to 6")]
-
-
-def test_a_gap_in_the_layer_numbers_is_no_gap_in_a_piece() -> None:
-    kept = [0, 1, 2, 5, 6]
-    assert pieces(matrix(stack(5), noisy(stack(5)), kept)) == [("0 to 4", "0 to 6")]
 
 
 def test_two_layers_some_way_apart_are_no_run() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,22 +67,25 @@ roles = ["pre_mlp"]
 "08" = "there is nothing to read"
 """
 
-
-@pytest.fixture(autouse=True)
-def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+Load = Callable[[str | bytes], Study]
 
 
-def load_text(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    folder = tmp_path / "data" / "studies"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "mine.toml").write_text(text, encoding="utf-8")
-    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
-    return load_study("mine")
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    """The study that a text makes."""
+
+    def from_text(text: str | bytes) -> Study:
+        folder = tmp_path / "data" / "studies"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "mine.toml").write_bytes(text.encode() if isinstance(text, str) else text)
+        monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+        return load_study("mine")
+
+    return from_text
 
 
-def test_a_good_file_gives_its_models_relations_and_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = load_text(GOOD, tmp_path, monkeypatch)
+def test_a_good_file_gives_its_models_each_pair_once_and_parameters_that_stay(load: Load) -> None:
+    study = load(GOOD)
     assert (study.name, study.title, study.sources) == ("mine", "Two", ("stored",))
     assert [model.key for model in study.models] == ["one", "two", "three"]
     assert study.model("two").stored == "owner/two"
@@ -89,41 +93,21 @@ def test_a_good_file_gives_its_models_relations_and_parameters(tmp_path: Path, m
     assert study.model("one").repo_id is None
     assert dict(study.experiments["01"])["roles"] == ["pre_attention", "encoder/pre_mlp"]
     assert dict(study.not_run) == {"08": "there is nothing to read"}
-
-
-def test_a_relation_is_found_in_either_order_and_keeps_its_direction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = load_text(GOOD, tmp_path, monkeypatch)
-    assert study.relation("two", "one") == study.relation("one", "two")
-    assert study.relation("two", "one").a == "one"
-    assert study.relation("two", "one").derived
-
-
-def test_a_pair_without_a_relation_is_presumed_independent_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    relation = load_text(GOOD, tmp_path, monkeypatch).relation("three", "two")
-    assert relation.independent
-    assert not relation.related
-    assert relation.evidence == "No relation is on record: presumed independent."
-
-
-def test_every_pair_comes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = load_text(GOOD, tmp_path, monkeypatch).pairs()
-    assert [{pair.a, pair.b} for pair in pairs] == [{"one", "two"}, {"one", "three"}, {"two", "three"}]
-
-
-def test_a_study_cannot_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = load_text(GOOD, tmp_path, monkeypatch)
+    assert [{pair.a, pair.b} for pair in study.pairs()] == [{"one", "two"}, {"one", "three"}, {"two", "three"}]
     with pytest.raises(AttributeError):
         study.title = "Other"  # type: ignore[misc]
     with pytest.raises(TypeError):
         study.experiments["01"]["seed"] = 1  # type: ignore[index]
 
 
-def test_asking_for_an_unknown_model_or_itself_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = load_text(GOOD, tmp_path, monkeypatch)
+def test_a_relation_is_found_in_either_order_and_where_none_is_on_record_is_presumed_independent(load: Load) -> None:
+    study = load(GOOD)
+    assert study.relation("two", "one") == study.relation("one", "two")
+    assert study.relation("two", "one").a == "one"
+    assert study.relation("two", "one").derived
+    stranger = study.relation("three", "two")
+    assert (stranger.independent, stranger.related) == (True, False)
+    assert stranger.evidence == "No relation is on record: presumed independent."
     with pytest.raises(StudyError, match="Study 'mine' has no model 'four'; its models are one, two, three"):
         study.model("four")
     with pytest.raises(StudyError, match="'one' has no relation to itself"):
@@ -200,34 +184,23 @@ BAD = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), BAD, ids=[message[:60] for _, _, message in BAD])
-def test_a_bad_file_is_told_by_file_key_expectation_and_finding(
-    old: str, new: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_file_is_told_by_file_key_expectation_and_finding(old: str, new: str, message: str, load: Load) -> None:
     assert old in GOOD
     with pytest.raises(StudyError, match=rf"(?s)^Reading data/studies/mine\.toml: .*{message}"):
-        load_text(GOOD.replace(old, new, 1), tmp_path, monkeypatch)
+        load(GOOD.replace(old, new, 1))
 
 
-def test_a_file_without_models_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_models_or_not_of_utf_8_is_refused(load: Load) -> None:
     with pytest.raises(StudyError, match="Object missing required field `models`"):
-        load_text(GOOD.partition("[[models]]")[0], tmp_path, monkeypatch)
-
-
-def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load_text(GOOD, tmp_path, monkeypatch)
-    (tmp_path / "data" / "studies" / "mine.toml").write_bytes(b'title = "\xff"')
+        load(GOOD.partition("[[models]]")[0])
     with pytest.raises(StudyError, match=r"mine\.toml: expected a TOML file in UTF-8"):
-        load_study("mine")
+        load(b'title = "\xff"')
 
 
 @pytest.mark.parametrize("name", ["none", "../studies/small_models", "small_models.toml", ""])
 def test_an_unknown_study_is_answered_with_the_known_ones(name: str) -> None:
     with pytest.raises(StudyError, match=r"no study .* in data/studies; there are small_models, solar_glm"):
         load_study(name)
-
-
-def test_three_studies_ship() -> None:
-    assert list_studies() == ("small_models", "solar_glm", "zoo")
 
 
 @pytest.mark.parametrize("name", ["small_models", "solar_glm", "zoo"])
@@ -237,7 +210,8 @@ def test_every_relation_has_evidence_and_every_notebook_is_run_or_explained_at_m
     assert not set(study.experiments) & set(study.not_run)
 
 
-def test_small_models_names_every_stored_extract_once() -> None:
+def test_three_studies_ship_and_small_models_names_every_stored_extract_once() -> None:
+    assert list_studies() == ("small_models", "solar_glm", "zoo")
     stored = [model.stored for model in load_study("small_models").models]
     packaged = tomllib.loads((ROOT / "data" / "build" / "small_models.toml").read_text(encoding="utf-8"))["model"]
     assert sorted(stored) == sorted(entry["name"] for entry in packaged)
@@ -259,31 +233,16 @@ def test_solar_glm_has_ten_models_of_one_hidden_size_three_related_pairs_and_two
     related = [{pair.a, pair.b} for pair in study.pairs() if pair.related and {pair.a, pair.b} <= set(ten)]
     assert related == [{"glm", "intellect"}, {"mixtral", "mistral"}, {"yi6b", "yi9b"}]
     assert [model.kind for model in study.models].count("moe") == 5
-
-
-def test_the_disputed_pair_is_neither_control() -> None:
-    relation = load_study("solar_glm").relation("glm", "solar")
-    assert relation.kind == "disputed"
-    assert not relation.related
-    assert not relation.independent
-
-
-def test_no_commit_is_made_up_for_a_repo() -> None:
-    assert {model.revision for model in load_study("solar_glm").models} == {"main"}
+    disputed = study.relation("glm", "solar")  # is neither control
+    assert (disputed.kind, disputed.related, disputed.independent) == ("disputed", False, False)
+    assert {model.revision for model in study.models} == {"main"}  # no commit is made up
 
 
 def test_kinds_fall_into_derived_related_and_independent() -> None:
     held = {kind: Relation("x", "y", kind, "e") for kind in KINDS}
-    assert [kind for kind, relation in held.items() if relation.derived] == [
-        "exact_copy",
-        "fine_tune",
-        "derived",
-        "depth_expanded",
-    ]
-    assert [kind for kind, relation in held.items() if not relation.related] == [
-        "disputed",
-        "independent",
-    ]
+    derived = [kind for kind, relation in held.items() if relation.derived]
+    assert derived == ["exact_copy", "fine_tune", "derived", "depth_expanded"]
+    assert [kind for kind, relation in held.items() if not relation.related] == ["disputed", "independent"]
     assert [kind for kind, relation in held.items() if relation.independent] == ["independent"]
     assert {relation.group for relation in held.values()} == {"related", "disputed", "independent"}
     assert all((relation.group == "related") == relation.related for relation in held.values())

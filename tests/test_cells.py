@@ -51,19 +51,6 @@ def test_the_pairs_of_notebook_03_come_out_of_cells() -> None:
     close(found.rename(columns={"pearson": "r"}), expected, ["cosine", "mean_term", "r"])
 
 
-def test_the_tests_of_notebook_13_come_out_of_tests() -> None:
-    expected = recorded("13_tests")
-    given = load_study("small_models").experiments["13"]
-    frames = [
-        tests(models(), listed["pairs"], [listed["roles"]], given["n_permutations"], given["seed"]).assign(norms=norms)
-        for norms, listed in given["comparisons"].items()
-    ]
-    key = ["a", "b", "norms"]
-    found, expected = pd.concat(frames).set_index(key).sort_index(), expected.set_index(key).sort_index()
-    assert found.index.tolist() == expected.index.tolist()
-    close(found, expected, ["layers", "r", "null_low", "null_high", "rank_r", "pvalue", "p_ranks"])
-
-
 def test_statistics_are_those_of_each_vector() -> None:
     frame = statistics(models(), ["pre_attention"])
     assert set(frame.model) == {"smollm2", "whisper"}
@@ -96,6 +83,8 @@ def test_a_pair_without_the_role_or_of_another_width_has_no_rows_and_a_reason_in
         "other has no norm of the role pre_mlp",
     ]  # fmt: skip
     assert found.pvalue.isna().tolist() == [False, True, True]
+    lacking = {"a": drawn(1), "wide": drawn(3, size=32, role="post_mlp")}
+    assert tests(lacking, [("a", "wide")], ["pre_mlp"], 9).obstacle.item().startswith("their hidden sizes are 64 and")
     with pytest.raises(ComparisonError, match="no pair has norms of pre_mlp of one width"):
         cells(every, pairs[1:], ["pre_mlp"])
     with pytest.raises(ComparisonError, match="There is no metric 'cosin'; the known ones are cosine, pearson"):
@@ -106,6 +95,7 @@ def test_two_roles_are_set_against_each_other_and_named_so() -> None:
     both = {"a": drawn(1), "b": drawn(2, role="post_mlp")}
     assert set(cells(both, [("a", "b")], [("pre_mlp", "post_mlp")]).role) == {"pre_mlp × post_mlp"}
     assert tests(both, [("a", "b")], [("pre_mlp", "post_mlp")], n_permutations=9).layers.tolist() == [5]
+    assert tests(both, [("a", "a")], [("pre_mlp", "pre_mlp")], n_permutations=9).obstacle.tolist() == [""]
 
 
 def test_a_constant_layer_and_layers_apart_are_not_tested_and_say_why() -> None:
@@ -145,8 +135,3 @@ def test_the_numbers_of_a_test_are_those_of_the_permutation_test_and_no_pair_is_
     assert (row.null_low, row.null_high) == tuple(np.quantile(by_r.null_distribution, [0.025, 0.975]))
     with pytest.raises(ComparisonError, match="none was given, or none has the vectors of both its models"):
         tests(both, [], ["pre_mlp"])
-
-
-def test_models_of_two_widths_are_said_to_be_so_also_where_one_lacks_the_role() -> None:
-    found = tests({"a": drawn(1), "wide": drawn(3, size=32, role="post_mlp")}, [("a", "wide")], ["pre_mlp"], 9)
-    assert found.obstacle.item().startswith("their hidden sizes are 64 and 32")

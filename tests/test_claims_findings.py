@@ -1,8 +1,10 @@
-"""The numbers that the main findings are computed from, and the control of the rules."""
+"""The numbers that the main findings are computed from, the control of the rules, and how both are shown."""
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from published_claims import corpus
 
@@ -65,13 +67,6 @@ def test_shares_that_were_read_off_stand_beside_the_moments_of_their_layers() ->
     assert frame[["mean", "std"]].notna().all(axis=None)
 
 
-def test_right_numbers_pass_as_printed_and_are_found_once_moved() -> None:
-    tried = judging.moved(corpus(), [0, 2]).set_index("units")
-    assert tried.numbers[0] >= 100
-    assert tried.contradicted[0] == 0
-    assert tried.share[2] > 0.9
-
-
 @pytest.mark.parametrize(
     ("low", "high", "half", "text"),
     [
@@ -87,3 +82,20 @@ def test_a_number_is_written_with_one_digit_more_than_the_printed_one(
     low: float, high: float, half: float, text: str
 ) -> None:
     assert report.number_text(Interval(low, high), half) == text
+
+
+def test_right_numbers_pass_as_printed_and_are_found_once_moved() -> None:
+    tried = judging.moved(corpus(), [0, 2]).set_index("units")
+    assert tried.numbers[0] >= 100
+    assert tried.contradicted[0] == 0
+    assert tried.share[2] > 0.9
+
+
+def test_a_bar_has_a_part_for_each_verdict_and_numbers_where_they_fit() -> None:
+    counts = pd.DataFrame({"reproduced": [1, 20], "contradicted": [30, 2]}, index=["000", "001"])
+    figure = report.verdict_bars(counts)
+    (ax,) = figure.axes
+    assert len(ax.patches) == counts.size
+    assert {text.get_text() for text in ax.texts} == {"20", "30", "2"}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(counts.columns)
+    plt.close(figure)

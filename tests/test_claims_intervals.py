@@ -40,20 +40,11 @@ def test_the_std_lies_in_its_interval_whatever_the_unknown_numbers_are(
     assert found.low - 1e-9 <= np.std(values) <= found.high + 1e-9
 
 
-def test_two_intervals_meet_at_their_ends_and_not_beyond() -> None:
+def test_intervals_meet_differ_are_joined_and_cut_by_their_ends() -> None:
     assert Interval(0.975, 0.985).meets(Interval(0.985, 0.995))
     assert not Interval(0.975, 0.985).meets(Interval(0.98501, 0.995))
-
-
-def test_the_difference_holds_every_difference() -> None:
     assert Interval(1, 2).minus(Interval(0.5, 1.5)) == Interval(-0.5, 1.5)
-
-
-def test_corners_take_the_extremes_of_a_function_that_rises_in_one_and_falls_in_the_other() -> None:
     assert corners(lambda a, b: a - b, Interval(1, 2), Interval(0, 1)) == Interval(0, 2)
-
-
-def test_a_hull_holds_all_and_a_cut_keeps_itself_where_nothing_is_shared() -> None:
     assert hull([Interval(0, 1), Interval(3, 4)]) == Interval(0, 4)
     assert Interval(0, 1).cut(Interval(2, 3)) == Interval(0, 1)
     assert Interval(0, 2).cut(Interval(1, 3)) == Interval(1, 2)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import ast
-import shutil
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from published_claims import FOLDER, by_the_others, corpus
+from published_claims import by_the_others, corpus
 
 import lnsim
-from lnsim.checkpoint.format.header import LENGTH_BYTES, parse_header
-from lnsim.checkpoint.store import StoredTensor, read_provenance, write_extract
-from lnsim.paths import extract_name
 from lnsim.study.vectors import study_vectors
 from studies.claims import judging, report
 from studies.claims.bounds import AGREES, CONTRADICTS
-from studies.claims.published import claims_dir, read_corpus
 from studies.claims.rows import Vector
-from studies.replica import build_replica
 
 PACKAGE = Path(judging.__file__).parent
 AUDIT = (Path(__file__).parent / "data" / "audit_contradicted.txt").read_text("utf-8")
@@ -47,18 +41,11 @@ def found() -> set[str]:
     return {name for name, one in by_the_others().items() if one.outcome == CONTRADICTS}
 
 
-def test_the_rules_find_the_87_of_the_audit_but_for_two_and_two_more() -> None:
+def test_the_rules_find_the_87_of_the_audit_but_for_two_and_two_more_each_with_its_evidence() -> None:
     assert len(audited()) == 87
     assert audited() - found() == set(ONLY_THE_AUDIT)
     assert found() - audited() == ONLY_THE_RULES
-
-
-@pytest.mark.parametrize(("name", "outcome"), ONLY_THE_AUDIT.items())
-def test_where_the_audit_alone_saw_a_contradiction_the_rules_say_otherwise(name: str, outcome: str) -> None:
-    assert by_the_others()[name].outcome == outcome
-
-
-def test_every_contradiction_names_its_evidence() -> None:
+    assert {name: by_the_others()[name].outcome for name in ONLY_THE_AUDIT} == ONLY_THE_AUDIT
     for name in found():
         assert all(one.bound.sources and one.bound.how for one in by_the_others()[name].findings), name
 
@@ -89,17 +76,15 @@ def test_the_document_whose_outputs_are_stored_elsewhere_loses_nothing_but_count
     assert lost == {"n_pairs", "n_models"}
 
 
-ROOT = FOLDER.parents[2]
+@pytest.fixture(scope="module")
+def vectors(replica: None) -> Mapping[str, lnsim.NormVectors]:
+    return study_vectors(lnsim.load_study("solar_glm"), "replica").vectors
 
 
 @pytest.fixture(scope="module")
-def judged(replica: None) -> tuple[judging.Judged, ...]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LNSIM_HOME", str(ROOT))
-        study = lnsim.load_study("solar_glm")
-        found = study_vectors(study, "replica")
-        points = judging.control_points("solar_glm", "replica") or frozenset()
-        return judging.judge(corpus(), found.vectors, points, by_the_others())
+def judged(vectors: Mapping[str, lnsim.NormVectors]) -> tuple[judging.Judged, ...]:
+    points = judging.control_points("solar_glm", "replica") or frozenset()
+    return judging.judge(corpus(), vectors, points, by_the_others())
 
 
 def test_the_control_points_are_those_of_the_calibration_file() -> None:
@@ -107,6 +92,8 @@ def test_the_control_points_are_those_of_the_calibration_file() -> None:
     assert ("pre_attention", Vector("solar", 10)) in points
     assert ("pre_attention", Vector("solar", 11)) not in points
     assert ("pre_attention", Vector("intellect", 40)) in points  # made from a model that has one there
+    with pytest.raises(lnsim.errors.StudyError, match=r"there is no file data/studies/replica/none\.toml"):
+        judging.control_points("none", "replica")
 
 
 def test_what_agrees_at_control_points_is_calibrated_and_nothing_else_is(judged: tuple[judging.Judged, ...]) -> None:
@@ -139,53 +126,10 @@ def test_what_the_vectors_cannot_say_is_said_all_the_same(judged: tuple[judging.
     assert table.because["004-087"] == "Printed (solar-vs-glm-sanity-check, layernorm_sanity.csv)."
 
 
-def test_a_calibration_that_is_not_there_is_named() -> None:
-    with pytest.raises(lnsim.errors.StudyError, match=r"there is no file data/studies/replica/none\.toml"):
-        judging.control_points("none", "replica")
-
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-KEYS = ("solar", "glm")
-
-
-def as_if_from_the_hub(path: Path, repo_id: str, folder: Path) -> None:
-    """The tensors of a file under the name, repo and commit of another origin."""
-    content = path.read_bytes()
-    start = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
-    header = parse_header(content[:start], len(content), where=path.name)
-    provenance = read_provenance(header)
-    assert provenance is not None
-    tensors = []
-    for name, info in header.tensors.items():
-        first, last = info.start, info.stop
-        data = content[start + first : start + last]
-        tensors.append(StoredTensor(name, info.dtype, info.shape, data, "model.safetensors", first, last))
-    real = replace(provenance, source=repo_id, repo_id=repo_id, commit=COMMIT, revision="main", extra={})
-    write_extract(folder / extract_name(repo_id, COMMIT), tensors, real)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project folder with the study, its claims and the extracts of two models."""
-    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
-    study = lnsim.load_study("solar_glm")
-    paths = build_replica(study)
-    shutil.copytree(ROOT / "data" / "studies", tmp_path / "data" / "studies")
-    shutil.copytree(ROOT / "data" / "claims", tmp_path / "data" / "claims")
-    for key in KEYS:
-        as_if_from_the_hub(paths[key], str(study.model(key).repo_id), tmp_path / "data" / "vectors" / "solar_glm")
-    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
-    return tmp_path
-
-
-def test_vectors_from_the_hub_judge_every_row_that_they_can(home: Path) -> None:
-    study = lnsim.load_study("solar_glm")
-    found = study_vectors(study, "hub", KEYS)
-    assert found.kind == "hub"
-    assert {vectors.commit for vectors in found.vectors.values()} == {COMMIT}
-
-    corpus = read_corpus(claims_dir(study.name))
-    judged = judging.judge(corpus, found.vectors, judging.control_points(study.name, found.kind), by_the_others())
+def test_vectors_from_the_hub_judge_every_row_that_they_can(vectors: Mapping[str, lnsim.NormVectors]) -> None:
+    """As if those of two models had been read there."""
+    two = {key: vectors[key] for key in ("solar", "glm")}
+    judged = judging.judge(corpus(), two, judging.control_points("solar_glm", "hub"), by_the_others())
     verdicts = {one.claim.name: one.verdict for one in judged}
     assert len(judged) == 443
     assert not {judging.CALIBRATED, judging.FROM_REPLICA} & set(verdicts.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,10 +35,7 @@ def test_there_are_443_rows_each_with_a_name_of_its_own() -> None:
     claims = corpus().claims
     assert len(claims) == len({claim.name for claim in claims}) == 443
     assert {claim.document for claim in claims} == {"000", "001", "002", "003", "004"}
-
-
-def test_no_column_of_the_data_carries_a_verdict() -> None:
-    assert (FOLDER / "published.csv").read_text("utf-8").startswith(HEADER)
+    assert (FOLDER / "published.csv").read_text("utf-8").startswith(HEADER)  # no column carries a verdict
 
 
 def test_every_number_that_was_read_from_words_says_so() -> None:
@@ -81,16 +79,7 @@ def test_a_row_that_cannot_be_is_refused(tmp_path: Path, text: str, message: str
         read_claims(written(tmp_path, text))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"there is no data/claims/peers.csv"):
-        read_facts(tmp_path / "peers.csv")
-
-
 DEPTHS = {"a": 4, "b": 3, "c": 3}
-
-
-def layers(selection: str) -> list[tuple[int, int | None]]:
-    return [(cell.a.layer, cell.b.layer if cell.b else None) for cell in cells_of(selection, ["r"], DEPTHS)]
 
 
 @pytest.mark.parametrize(
@@ -105,10 +94,12 @@ def layers(selection: str) -> list[tuple[int, int | None]]:
         ("a@*:b@=", [(0, 0), (1, 1), (2, 2)]),
         ("a@*", [(0, None), (1, None), (2, None), (3, None)]),
         ("within(a)@1,2,3", [(1, 2), (1, 3), (2, 3)]),
+        ("a@1:a@1,2", [(1, 2)]),  # a layer is never set beside itself
     ],
 )
 def test_a_selection_gives_its_layers(selection: str, expected: list[tuple[int, int | None]]) -> None:
-    assert layers(selection) == expected
+    found = cells_of(selection, ["r"], DEPTHS)
+    assert [(cell.a.layer, cell.b.layer if cell.b else None) for cell in found] == expected
 
 
 def test_pairs_and_cross_name_each_pair_of_models_once() -> None:
@@ -116,44 +107,18 @@ def test_pairs_and_cross_name_each_pair_of_models_once() -> None:
     assert [(cell.a.model, cell.b.model) for cell in pairs if cell.b] == [("a", "b"), ("a", "c"), ("b", "c")]
     cross = cells_of("cross(a|b,c)@1,2", ["r"], DEPTHS)
     assert [(cell.b.model, cell.b.layer) for cell in cross if cell.b] == [("b", 1), ("b", 2), ("c", 1), ("c", 2)]
-
-
-def test_every_role_repeats_the_cells_and_a_cell_comes_once() -> None:
-    found = cells_of("a@1;a@1;a@2", ["r", "s"], DEPTHS)
-    assert found == [Cell(role, Vector("a", layer)) for role in "rs" for layer in (1, 2)]
-
-
-def test_a_layer_of_a_model_is_never_set_beside_itself() -> None:
-    assert layers("a@1:a@1,2") == [(1, 2)]
-
-
-def test_models_come_in_their_order_without_the_words_of_the_language() -> None:
     assert models_of("pairs(a,b)@10;cross(a|c)@5") == ("a", "b", "c")
     assert models_of("one@0-46:two@!=") == ("one", "two")
-
-
-@pytest.mark.parametrize("selection", ["a", "a@x", "a@1:b@2:c@3", "A@1", "pairs(a)"])
-def test_what_cannot_be_read_is_refused_with_an_example(selection: str) -> None:
-    with pytest.raises(StudyError, match="expected vectors written like a@10, a@0-46:b@= or pairs"):
-        cells_of(selection, ["r"], DEPTHS)
-
-
-def test_all_layers_of_a_model_of_unknown_depth_are_refused() -> None:
-    with pytest.raises(StudyError, match="needs the number of layers of 'z'"):
-        cells_of("z@*:a@=", ["r"], DEPTHS)
-
-
-def test_layers_are_named_as_prose_names_them() -> None:
-    assert Cell("r", Vector("a", 1)).layers == "layer 1"
-    assert Cell("r", Vector("a", 1), Vector("b", 1)).layers == "layer 1"
+    found = cells_of("a@1;a@1;a@2", ["r", "s"], DEPTHS)  # every role repeats the cells, and a cell comes once
+    assert found == [Cell(role, Vector("a", layer)) for role in "rs" for layer in (1, 2)]
+    assert Cell("r", Vector("a", 1)).layers == Cell("r", Vector("a", 1), Vector("b", 1)).layers == "layer 1"
     assert Cell("r", Vector("a", 1), Vector("b", 2)).layers == "layers 1 and 2"
 
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_both_beginnings_have_a_cosine_for_every_layer_and_role(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+def test_both_beginnings_have_a_cosine_for_every_layer_and_role() -> None:
     frame = cosines_of_003()
     assert len(frame) == 48
     sizes = frame.groupby(["gamma", "role"])["layer"].agg(list)
@@ -162,15 +127,24 @@ def test_both_beginnings_have_a_cosine_for_every_layer_and_role(monkeypatch: pyt
     ends = frame.groupby("gamma")["cosine"].agg(["min", "max"])
     assert ends.loc["ones"].tolist() == [0.99981, 0.99997]
     assert ends.loc["normal"].tolist() == [-0.12613, 0.11864]
-
-
-def test_the_root_mean_square_of_the_random_ones_is_the_one_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
-    frame = cosines_of_003()
     normal = frame.loc[frame["gamma"] == "normal", "cosine"]
     assert (normal**2).mean() ** 0.5 == pytest.approx(0.053, abs=0.0005)
 
 
-def test_a_list_without_them_is_an_error() -> None:
-    with pytest.raises(StudyError, match="none of 0 claims is of 'gpt2 toy'"):
-        printed_cosines([])
+REFUSED = {
+    "a file that is not there": (
+        lambda: read_facts(ROOT / "none" / "peers.csv"), r"there is no data/claims/peers.csv"),
+    "all layers of a model of unknown depth": (
+        lambda: cells_of("z@*:a@=", ["r"], DEPTHS), "needs the number of layers of 'z'"),
+    "a list without cosines of 003": (lambda: printed_cosines([]), "none of 0 claims is of 'gpt2 toy'"),
+    **{f"the selection {text}": (
+        lambda text=text: cells_of(text, ["r"], DEPTHS),
+        "expected vectors written like a@10, a@0-46:b@= or pairs",
+    ) for text in ("a", "a@x", "a@1:b@2:c@3", "A@1", "pairs(a)")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_read_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        call()

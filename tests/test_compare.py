@@ -7,13 +7,11 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
-from made_stacks import noisy, stack
-from made_vectors import drawn, made
+from made_vectors import drawn, made, noisy, stack
 
 import lnsim
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.cells import cells
 from lnsim.measure.cells import tests as tested
 from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
@@ -44,17 +42,22 @@ def joined(*models: NormVectors) -> NormVectors:
 
 
 @pytest.mark.parametrize("role", ["post_attention", "post_mlp", "embedding"])
-def test_means_and_p_are_those_of_notebook_03(
+def test_means_and_p_are_those_of_the_frames_that_notebooks_compute_with(
     minilm: NormVectors, other: NormVectors, found: PairSummary, role: str
 ) -> None:
     models = {"a": minilm, "b": other}
-    row = tested(models, [("a", "b")], [role], N, SEED).iloc[0]
-    one = found.roles[role]
+    rows = tested(models, [("a", "b")], found.roles, N, SEED).set_index("role")
+    row, one = rows.loc[role], found.roles[role]
     assert one.n_layers_compared == row["layers"]
-    matched = cells(models, [("a", "b")], [role]).query("offset == 0")
+    matched = cells(models, [("a", "b")], [role], ["cosine", "changed_ratio", "rel_l2"]).query("offset == 0")
     assert one.cosine_mean == pytest.approx(matched.cosine.mean(), abs=1e-12)
-    assert one.pearson_mean == pytest.approx(row["r"], abs=1e-12)
+    assert (one.changed_ratio, one.rel_l2_mean) == pytest.approx((matched.changed_ratio.mean(), matched.rel_l2.mean()))
+    assert (one.pearson_mean, one.spearman_mean) == pytest.approx((row["r"], row["rank_r"]), abs=1e-12)
     assert (one.pvalue, one.p_ranks) == (row["pvalue"], row["p_ranks"])
+    assert (one.p_holm, one.p_ranks_holm) == (row["p_holm"], row["p_ranks_holm"])
+    scales = [model[role].scale[[model[role].row(layer) for layer in one.layers]] for model in (minilm, other)]
+    null = permutation_test(*scales, N, SEED)
+    assert (one.pvalue, one.null_mean, one.null_std) == (null.pvalue, null.null_mean, null.null_std)
 
 
 @pytest.mark.parametrize("role", ["post_attention", "post_mlp"])
@@ -72,49 +75,32 @@ def test_the_alignment_is_what_a_loop_over_the_matrix_of_all_layers_finds(
     assert one.margin == pytest.approx(np.mean(gaps), abs=1e-12)
 
 
-def test_what_changed_is_that_of_notebook_05(minilm: NormVectors, other: NormVectors, found: PairSummary) -> None:
-    every = cells({"A": minilm, "B": other}, [("A", "B")], ["post_mlp"], ["changed_ratio", "rel_l2"])
-    rows = every[every["offset"] == 0]
-    assert found.roles["post_mlp"].changed_ratio == pytest.approx(rows["changed_ratio"].mean())
-    assert found.roles["post_mlp"].rel_l2_mean == pytest.approx(rows["rel_l2"].mean())
+def spiked() -> list[np.ndarray]:
+    """Strangers with one extreme channel in common."""
+    rows = np.random.default_rng(5).normal(1.0, 0.1, size=(2, 3, 256))
+    rows[..., 7] = 9.0
+    return list(rows)
 
 
-def test_the_null_is_that_of_permutation_test(minilm: NormVectors, other: NormVectors, found: PairSummary) -> None:
-    layers = list(found.roles["post_mlp"].layers)
-    rows = [np.stack([one["post_mlp"].scale[one["post_mlp"].row(n)] for n in layers]) for one in (minilm, other)]
-    null, one = permutation_test(*rows, N, SEED), found.roles["post_mlp"]
-    assert (one.pvalue, one.null_mean, one.null_std) == (null.pvalue, null.null_mean, null.null_std)
-    assert one.spearman_mean == pytest.approx(permutation_test(*rows, 1, SEED, correlation="spearman").statistic)
+SAME = drawn(1, role="other/x")
+MADE = {
+    "copy": (made(ROWS), made(ROWS.copy()), "identical"),
+    "fine-tune": (made(ROWS), made(noisy(ROWS)), "one_by_one"),
+    "first layers cut": (made(ROWS), made(noisy(ROWS[4:])), "rearranged"),
+    "every second layer": (made(ROWS), made(noisy(ROWS[1::2])), "rearranged"),
+    "expanded": (made(ROWS), made(noisy(ROWS[[*range(8), *range(4, 12)]])), "rearranged"),
+    "stranger": (made(ROWS), made(stack(12, seed=1)), "none"),
+    "channels permuted": (made(ROWS), made(ROWS[:, np.random.default_rng(1).permutation(ROWS.shape[1])]), "none"),
+    "one extreme channel": (*map(made, spiked()), "contradictory"),
+    "the same norm without a role": (joined(drawn(2), SAME), joined(drawn(3), SAME), "none"),
+    "copy but for the norms of a head": (
+        joined(drawn(1), drawn(2, role="k_norm")), joined(drawn(1), drawn(3, role="k_norm")), "one_by_one"),
+}  # fmt: skip
 
 
-def test_the_adjusted_p_are_those_of_tests(minilm: NormVectors, other: NormVectors, found: PairSummary) -> None:
-    for row in tested({"a": minilm, "b": other}, [("a", "b")], found.roles, N, SEED).itertuples():
-        one = found.roles[row.role]
-        assert (one.p_holm, one.p_ranks_holm) == (row.p_holm, row.p_ranks_holm)
-
-
-@pytest.mark.parametrize(
-    ("b", "key"),
-    [
-        (ROWS.copy(), "identical"),
-        (noisy(ROWS), "one_by_one"),
-        (noisy(ROWS[4:]), "rearranged"),
-        (noisy(ROWS[1::2]), "rearranged"),
-        (noisy(ROWS[[*range(8), *range(4, 12)]]), "rearranged"),
-        (stack(12, seed=1), "none"),
-        (ROWS[:, np.random.default_rng(1).permutation(ROWS.shape[1])], "none"),
-    ],
-    ids=["copy", "fine-tune", "first layers cut", "every second layer", "expanded", "stranger", "channels permuted"],
-)
-def test_a_made_pair_gets_its_sentence(b: np.ndarray, key: str) -> None:
-    assert summarise_pair(made(ROWS), made(b), 199).verdict == key
-
-
-def test_one_extreme_channel_makes_a_contradiction_and_no_signal() -> None:
-    generator = np.random.default_rng(5)
-    a, b = generator.normal(1.0, 0.1, size=(2, 3, 256))
-    a[:, 7] = b[:, 7] = 9.0
-    assert summarise_pair(made(a), made(b), 199).verdict == "contradictory"
+@pytest.mark.parametrize(("a", "b", "key"), MADE.values(), ids=MADE)
+def test_a_made_pair_gets_its_sentence(a: NormVectors, b: NormVectors, key: str) -> None:
+    assert summarise_pair(a, b, 199).verdict == key
 
 
 def test_equal_weights_with_other_biases_are_not_identical() -> None:
@@ -141,6 +127,7 @@ def test_roles_and_layers_that_only_one_has_are_named() -> None:
     b = joined(drawn(3, [1, 2, 3, 4]), drawn(4, role="pre_attention"))
     found = summarise_pair(a, b, 9)
     assert found.roles["pre_mlp"].layers == (1, 2)
+    assert found.verdict == "undecided"  # 9 permutations decide nothing
     assert dict(found.not_compared) == {
         "final": "only a has it",
         "pre_attention": "only b has it",
@@ -152,21 +139,22 @@ def test_a_role_of_another_width_is_named_and_the_others_are_compared() -> None:
     a, b = joined(drawn(1), drawn(2, size=32, role="final")), joined(drawn(3), drawn(4, size=16, role="final"))
     found = summarise_pair(a, b, 9)
     assert list(found.roles) == ["pre_mlp"]
-    assert (
-        found.not_compared["final"]
-        == "their hidden sizes are 32 and 16, and no channel of one is a channel of the other"
-    )
+    expected = "their hidden sizes are 32 and 16, and no channel of one is a channel of the other"
+    assert found.not_compared["final"] == expected
 
 
-def test_nothing_in_common_is_an_error_that_says_why() -> None:
-    with pytest.raises(ComparisonError, match=r"their hidden sizes are 64 and 32, .* \(pre_mlp\)\.$"):
-        summarise_pair(drawn(1), drawn(2, size=32))
-    with pytest.raises(ComparisonError, match=r"no layer number in common \(pre_mlp\)\.$"):
-        summarise_pair(drawn(1, [0, 1]), drawn(2, [2, 3]))
-    with pytest.raises(
-        ComparisonError, match="Only roles of the same name are compared; 'made' has pre_mlp and 'made'"
-    ):
-        summarise_pair(drawn(1), drawn(2, role="post_mlp"))
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (drawn(1), drawn(2, size=32), r"their hidden sizes are 64 and 32, .* \(pre_mlp\)\.$"),
+        (drawn(1, [0, 1]), drawn(2, [2, 3]), r"no layer number in common \(pre_mlp\)\.$"),
+        (drawn(1), drawn(2, role="post_mlp"), "Only roles of the same name are compared; 'made' has pre_mlp and"),
+    ],
+    ids=["size", "layers", "roles"],
+)
+def test_nothing_in_common_is_an_error_that_says_why(a: NormVectors, b: NormVectors, message: str) -> None:
+    with pytest.raises(ComparisonError, match=message):
+        summarise_pair(a, b)
 
 
 def test_a_constant_layer_leaves_the_correlations_undefined_with_the_reason() -> None:
@@ -177,10 +165,8 @@ def test_a_constant_layer_leaves_the_correlations_undefined_with_the_reason() ->
     assert one.cosine_mean is not None
     assert {one.pearson_mean, one.spearman_mean, one.pvalue, one.null_std, one.margin, one.same} == {None}
     assert one.notes[0] == "pearson_mean is not defined: layer 2 of b is constant"
-    assert (found.verdict, found.obstacle) == (
-        "not_comparable",
-        "no norm of the residual stream has a defined r in all layers",
-    )
+    assert found.verdict == "not_comparable"
+    assert found.obstacle == "no norm of the residual stream has a defined r in all layers"
 
 
 def test_values_that_are_not_finite_leave_every_mean_undefined() -> None:
@@ -204,9 +190,8 @@ def test_a_single_layer_has_no_alignment() -> None:
     one = summarise_pair(drawn(1, [-1], role="final"), drawn(2, [-1], role="final"), 9).roles["final"]
     assert {one.best_offset, one.alignment_rate, one.margin} == {None}
     assert one.pvalue is not None
-    assert one.notes == (
-        "best_offset, alignment_rate, margin are not defined: there is one layer, and no other to choose",
-    )
+    (note,) = one.notes
+    assert note == "best_offset, alignment_rate, margin are not defined: there is one layer, and no other to choose"
 
 
 def test_norms_of_a_head_are_measured_and_take_no_part_in_the_verdict() -> None:
@@ -215,26 +200,10 @@ def test_norms_of_a_head_are_measured_and_take_no_part_in_the_verdict() -> None:
     assert found.verdict == "none"
     assert (found.roles["q_norm"].pvalue, found.roles["q_norm"].p_holm) == (1 / 200, None)
     assert found.roles["pre_mlp"].p_holm == found.roles["pre_mlp"].pvalue
-    assert found.roles["q_norm"].notes == (
-        "no part of the verdict: rotary positions treat a head's channels alike in all models",
-    )
+    (note,) = found.roles["q_norm"].notes
+    assert note == "no part of the verdict: rotary positions treat a head's channels alike in all models"
     alone = summarise_pair(q, q, 9)
     assert alone.verdict == "not_comparable"
-
-
-def test_a_norm_without_a_role_takes_no_part_in_the_verdict() -> None:
-    same, a, b = drawn(1, role="other/x"), drawn(2), drawn(3)
-    assert summarise_pair(joined(a, same), joined(b, same), 199).verdict == "none"
-
-
-def test_identical_speaks_of_every_vector_compared() -> None:
-    same = drawn(1)
-    a, b = joined(same, drawn(2, role="k_norm")), joined(same, drawn(3, role="k_norm"))
-    assert summarise_pair(a, b, 99).verdict == "one_by_one"
-
-
-def test_too_few_permutations_decide_nothing() -> None:
-    assert summarise_pair(drawn(1), drawn(2), 9).verdict == "undecided"
 
 
 def test_progress_is_told_after_each_role() -> None:
@@ -251,11 +220,3 @@ def test_a_summary_holds_no_undefined_number() -> None:
     with pytest.raises(ComparisonError, match="expected roles, and an obstacle or a verdict"):
         PairSummary({"pre_mlp": one}, {}, "not_comparable")
     assert isinstance(one, RoleSummary)
-
-
-def test_a_layer_matrix_takes_the_first_of_equal_offsets_and_refuses_what_does_not_fit() -> None:
-    values = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    numbers = np.arange(3)
-    assert LayerMatrix(values, numbers, numbers).best_offset() in (-1, 1)
-    with pytest.raises(ComparisonError, match="2 and 3 layers were named, found a matrix of shape"):
-        LayerMatrix(values, numbers[:2], numbers)

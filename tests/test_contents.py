@@ -284,15 +284,11 @@ def test_norms_that_every_rank_has_a_copy_of_are_read_once_where_the_copies_agre
     assert {origin.shard for origin in found.tensors.values()} == {"model0-mp3.safetensors"}
 
 
-@pytest.mark.parametrize(
-    ("copy", "says"),
-    [
-        (TENSORS[NORM] * 2, r"other bytes in model2-mp3\.safetensors"),
-        (TENSORS[NORM][:8], r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
-        (TENSORS[NORM].astype(np.float32), r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
-    ],
-    ids=["bytes", "shape", "dtype"],
-)
+@pytest.mark.parametrize(("copy", "says"), [
+    (TENSORS[NORM] * 2, r"other bytes in model2-mp3\.safetensors"),
+    (TENSORS[NORM][:8], r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
+    (TENSORS[NORM].astype(np.float32), r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
+], ids=["bytes", "shape", "dtype"])  # fmt: skip
 def test_copies_that_differ_are_an_error_once_they_are_asked_for(
     put: Callable[[Files], str], copy: Any, says: str
 ) -> None:
@@ -324,13 +320,10 @@ LORA = {f"base_model.model.model.layers.0.q_proj.lora_{x}.weight": np.zeros((4, 
 ADAPTER = {"peft_type": "LORA", "base_model_name_or_path": "org/base"}
 
 
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
-        (json.dumps(ADAPTER).encode(), r"it is an adapter \(LoRA\) of org/base, without norms of its own: name its"),
-        (b'{"peft_type": "IA3"}', r"it is an adapter \(IA3\), without norms of its own: name its base model\."),
-    ],
-)
+@pytest.mark.parametrize(("config", "says"), [
+    (json.dumps(ADAPTER).encode(), r"it is an adapter \(LoRA\) of org/base, without norms of its own: name its"),
+    (b'{"peft_type": "IA3"}', r"it is an adapter \(IA3\), without norms of its own: name its base model\."),
+])  # fmt: skip
 def test_an_adapter_is_told_as_such_with_its_base_model(put: Callable[[Files], str], config: bytes, says: str) -> None:
     with pytest.raises(FormatError, match=says):
         lnsim.extract(put({"adapter_config.json": config, "adapter_model.safetensors": file_bytes(LORA)}))

@@ -13,13 +13,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from command_line import run
+from command_line import loaded, run
 from doc_pages import LANGUAGES, ROOT, Block, anchors, blocks, changed, links, pages
 from hub_stand_in import HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
@@ -136,9 +134,8 @@ class Reader:
         file = self.project / "session.txt"
         file.write_text(block.text)
         code = f"import doctest, sys; sys.exit(doctest.testfile({str(file)!r}, module_relative=False).failed)"
-        done = subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(self.project)}, capture_output=True
-        )
+        environment = {**os.environ, "PYTHONPATH": str(self.project)}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
         assert done.returncode == 0, done.stdout.decode()
 
     def command(self, words: list[str]) -> int:
@@ -172,16 +169,6 @@ class Reader:
             self.monkeypatch.setattr(module, "fetch_for", lambda study, numbers: {})
         reports = [] if "--reports" in words else ["--reports", "reports"]
         return int(module.main([*words, *reports]))
-
-
-def loaded(path: Path) -> ModuleType:
-    """A program as a module."""
-    spec = spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(autouse=True)

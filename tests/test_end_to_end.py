@@ -66,23 +66,9 @@ def run(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
         "LNSIM_TEST_LEAKS": str(leaks),
         "HOME": str(folder),
     }
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "run_all.py"),
-            "--study",
-            STUDY,
-            "--only",
-            ",".join(request.param),
-            "--reports",
-            str(folder / "reports"),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment,
-        check=False,
-    )
+    command = [str(ROOT / "run_all.py"), "--study", STUDY, "--only", ",".join(request.param)]
+    command = [sys.executable, *command, "--reports", str(folder / "reports")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
     return Run(done, notebooks(request.param), folder / "reports", leaks)
 
 
@@ -120,11 +106,8 @@ def test_each_report_is_one_file_with_its_badge_figures_and_no_external_load(run
     for page in (*reports, origins):
         text = page.read_text()
         assert "REAL WEIGHTS, stored" in text
-        assert not [
-            word
-            for word in ('src="http', "url(http", "@import", "<script src", '<link rel="stylesheet')
-            if word in text
-        ]
+        loads = ('src="http', "url(http", "@import", "<script src", '<link rel="stylesheet')
+        assert not [word for word in loads if word in text]
         assert "Traceback" not in text
 
 

@@ -31,31 +31,12 @@ PLAIN = tuple(
 """A right answer for each kind of request."""
 
 PIECES = (
-    b"HTTP/1.1",
-    b"HTTP/9.9",
-    b"206",
-    b"302",
-    b"100",
-    b"204",
-    b"999",
-    b"-1",
-    b"\r\n",
-    b"\n",
-    b"\0",
-    b"\xff\xfe",
-    b": ",
-    b"Content-Length: -5\r\n",
-    b"Content-Length: 99999999999999999999999\r\n",
-    b"Transfer-Encoding: chunked\r\n",
-    b"Content-Encoding: gzip\r\n",
-    b"Connection: close\r\n",
-    b"Location: http://[\r\n",
-    b"Content-Range: bytes 10-19/*\r\n",
-    b"Retry-After: Mon, 01 Jan 0001 00:00:00 GMT\r\n",
-    b"X: " + b"y" * 70_000 + b"\r\n",
-    b"X: y\r\n" * 150,
-    b"zz\r\n",
-)
+    b"HTTP/1.1", b"HTTP/9.9", b"206", b"302", b"100", b"204", b"999", b"-1", b"\r\n", b"\n", b"\0", b"\xff\xfe", b": ",
+    b"Content-Length: -5\r\n", b"Content-Length: 99999999999999999999999\r\n", b"Transfer-Encoding: chunked\r\n",
+    b"Content-Encoding: gzip\r\n", b"Connection: close\r\n", b"Location: http://[\r\n",
+    b"Content-Range: bytes 10-19/*\r\n", b"Retry-After: Mon, 01 Jan 0001 00:00:00 GMT\r\n",
+    b"X: " + b"y" * 70_000 + b"\r\n", b"X: y\r\n" * 150, b"zz\r\n",
+)  # fmt: skip
 
 
 def garbled(rng: random.Random, plain: bytes) -> bytes:

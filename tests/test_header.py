@@ -77,23 +77,14 @@ INVALID = {
     "a list": ("[]", 0, "a JSON object was expected, found list"),
     "NaN": ('{"a":{"dtype":"F32","x":NaN,"shape":[1],"data_offsets":[0,4]}}', 4, "NaN is not JSON"),
     "number out of range": ('{"a":{"dtype":"F32","x":1e999,"shape":[1],"data_offsets":[0,4]}}', 4, "out of range"),
-    "integer out of range": (
-        '{"a":{"dtype":"F32","x":' + "9" * 400 + ',"shape":[1],"data_offsets":[0,4]}}',
-        4,
-        "out of range",
-    ),
-    "integer of 5000 digits": (
-        '{"a":{"dtype":"F32","x":' + "9" * 5000 + ',"shape":[1],"data_offsets":[0,4]}}',
-        4,
-        "JSON was expected",
-    ),
+    "integer out of range": ('{"a":{"dtype":"F32","x":' + "9" * 400 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
+        "out of range"),
+    "integer of 5000 digits": ('{"a":{"dtype":"F32","x":' + "9" * 5000 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
+        "JSON was expected"),
     "half a surrogate pair": ('{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "surrogate"),
     "control character": (f"{{{ONE.replace('a', chr(10), 1)}}}", 4, "JSON was expected"),
-    "nested 126 deep": (
-        '{"a":{"dtype":"F32","x":' + "[" * 126 + "]" * 126 + ',"shape":[1],"data_offsets":[0,4]}}',
-        4,
-        "'x' is nested too deeply",
-    ),
+    "nested 126 deep": ('{"a":{"dtype":"F32","x":' + "[" * 126 + "]" * 126 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
+        "'x' is nested too deeply"),
     "nested 100,000 deep": ('{"a":' + "[" * 100_000, 0, "nested too deeply"),
     "metadata twice": ('{"__metadata__":{},"__metadata__":{}}', 0, "'__metadata__' stands there twice"),
     "metadata of numbers": ('{"__metadata__":{"x":1}}', 0, "must map strings to strings"),
@@ -112,25 +103,16 @@ INVALID = {
     "too few bytes": ("{" + entry("a", [2], [0, 4]) + "}", 4, r"shape \[2\] of F32 needs 8 bytes, .* hold 4"),
     "half a byte": ("{" + entry("a", [1], [0, 1], "F4") + "}", 1, "4 bits of F4 do not fill whole bytes"),
     "product overflows": ("{" + entry("a", [2**63, 2, 0], [0, 0]) + "}", 0, "overflows 64 bits"),
-    "overlap": (
-        "{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [2, 6]) + "}",
-        6,
-        "at byte 4 .* at 2: an overlap",
-    ),
+    "overlap": ("{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [2, 6]) + "}", 6,
+        "at byte 4 .* at 2: an overlap"),
     "hole": ("{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [8, 12]) + "}", 12, "at byte 4 .* at 8: a hole"),
     "hole at the start": ("{" + entry("a", [1], [4, 8]) + "}", 8, "at byte 0 .* at 4: a hole"),
-    "bytes behind the last tensor": (
-        f"{{{ONE}}}",
-        5,
-        f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 15}",
-    ),
+    "bytes behind the last tensor": (f"{{{ONE}}}", 5,
+        f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 15}"),
     "file cut short": (f"{{{ONE}}}", 3, f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 13}"),
-    "empty tensor inside another": (
-        "{" + entry("a", [2], [0, 8]) + "," + entry("b", [0], [4, 4]) + "}",
-        8,
-        "an overlap",
-    ),
-}
+    "empty tensor inside another": ("{" + entry("a", [2], [0, 8]) + "," + entry("b", [0], [4, 4]) + "}", 8,
+        "an overlap"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "n_bytes"), VALID.values(), ids=VALID)
@@ -152,16 +134,13 @@ def test_an_invalid_file_is_refused_by_both_parsers_and_ours_says_why(
         parse_header(data, file_size=len(data), where="a/b@c/model.safetensors")
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "the length field needs 8 bytes, the file has 0"),
-        (b"\0" * 7, "the length field needs 8 bytes, the file has 7"),
-        ((2**63).to_bytes(8, "little"), f"at most {MAX_HEADER_BYTES} bytes was expected, found {2**63}"),
-        (header_bytes("{}", 100_000_001), "at most 100000000 bytes was expected, found 100000001"),
-        (header_bytes("{}", 3), "3 bytes, which is past the end of a 10-byte file"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "the length field needs 8 bytes, the file has 0"),
+    (b"\0" * 7, "the length field needs 8 bytes, the file has 7"),
+    ((2**63).to_bytes(8, "little"), f"at most {MAX_HEADER_BYTES} bytes was expected, found {2**63}"),
+    (header_bytes("{}", 100_000_001), "at most 100000000 bytes was expected, found 100000001"),
+    (header_bytes("{}", 3), "3 bytes, which is past the end of a 10-byte file"),
+])  # fmt: skip
 def test_a_wrong_length_field_is_refused_by_both_parsers(data: bytes, message: str) -> None:
     assert not official_accepts(data)
     with pytest.raises(HeaderError, match=message):
@@ -209,16 +188,6 @@ def test_more_bytes_than_the_tensors_need_are_refused_even_without_a_file_size()
         parse_header(data + b"\0")
 
 
-@pytest.mark.parametrize("length", range(99_990, 100_011))
-def test_header_lengths_around_the_first_window_parse_the_same(length: int) -> None:
-    bare = file_bytes({"w": np.zeros(1, np.float32)}, padding=0)
-    padding = length - (header_stop(bare) - 8)
-    data = file_bytes({"w": np.zeros(1, np.float32)}, padding=padding)
-    header = parse_header(data, file_size=len(data))
-    assert header.buffer_start == 8 + length
-    assert header.tensors["w"].n_bytes == 4
-
-
 def test_a_header_cannot_be_changed() -> None:
     header = parse_header(file_bytes({"w": np.zeros(1, np.float32)}))
     with pytest.raises(TypeError):
@@ -252,10 +221,14 @@ def test_metadata_of_an_odd_size_is_read(metadata: dict[str, str]) -> None:
     assert parse_header(header_bytes(text)).metadata == metadata
 
 
+# Its own text() would first look up the category of every character there is, for five seconds.
+CHARACTER = st.one_of(st.integers(0, 0x2FF), st.integers(0, 0xD7FF), st.integers(0xE000, 0x10FFFF)).map(chr)
+
+
 @settings(max_examples=100, derandomize=True, deadline=None)
 @given(
     st.dictionaries(
-        st.text(st.characters(codec="utf-8"), max_size=8).filter(lambda name: name != "__metadata__"),
+        st.lists(CHARACTER, max_size=8).map("".join).filter(lambda name: name != "__metadata__"),
         st.lists(st.integers(0, 3), max_size=3),
         max_size=6,
     )

@@ -25,6 +25,7 @@ import lnsim
 from lnsim import LnsimError
 from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.store import FORMAT
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name
 from lnsim.report import markup, provenance
@@ -35,6 +36,8 @@ from lnsim.report.record import Outcome, StudyRun, load_run, save_run
 from lnsim.report.saving import figure_bytes, save_table
 from lnsim.report.table import table
 from lnsim.study.catalog import load_study
+from lnsim.tables import card
+from lnsim.tables import table as small
 from lnsim.text import json_text, printable
 
 HOSTILE = {
@@ -169,14 +172,8 @@ def pages(folder: Path, text: str) -> tuple[str, str]:
     """A report and an index with a text at every such place."""
     html, read = report(folder, text)
     done, failed = Outcome("01", "01_a", text, "done", 1.0), Outcome("02", "02_a", text, "failed", 1.0, text)
-    run = StudyRun(
-        "small_models",
-        "stored",
-        {"01": done, "02": failed},
-        {"03": text, "04": text},
-        commits={text: text},
-        versions={text: text},
-    )
+    outcomes, reasons, more = {"01": done, "02": failed}, {"03": text, "04": text}, {text: text}
+    run = StudyRun("small_models", "stored", outcomes, reasons, commits=more, versions=more)
     section = Section(load_study("small_models"), run, {"01": read})
     return html, write_index([section], folder / "index.html").read_text("utf-8")
 
@@ -227,16 +224,8 @@ def test_prose_loads_nothing_and_runs_nothing(source: str) -> None:
 @pytest.mark.parametrize("text", [*HOSTILE.values(), *PROSE.values()])
 def test_an_output_of_html_keeps_only_what_is_on_the_list(text: str) -> None:
     found = parsed(clean_html(f'<div class="x" onclick="{text}" style="{text}">{text}</div><p id="ok">fine</p>'))
-    assert not {tag for tag, _ in found.elements} & {
-        "script",
-        "iframe",
-        "object",
-        "style",
-        "link",
-        "meta",
-        "base",
-        "form",
-    }
+    unwanted = {"script", "iframe", "object", "style", "link", "meta", "base", "form"}
+    assert not {tag for tag, _ in found.elements} & unwanted
     assert not [n for _, names in found.elements for n in names if n.startswith("on") or n == "style"]
     assert not any(value.lower().startswith(("javascript:", "http:", "//", "data:text")) for value in found.values)
     assert "fine" in found.text or "<!--" in text or text.endswith("(1)")
@@ -286,12 +275,16 @@ def test_the_command_line_prints_names_from_a_repo_as_text(tmp_path: Path, text:
         tensors[f"{text}.norm.weight"] = np.ones(16, np.float32)
     for name, config in (("good", LLAMA_CONFIG), ("bad", {"model_type": text, "architectures": [text]})):
         write_files(tmp_path / name, checkpoint_files(tensors, config))
+    names = {name: tmp_path / name for name in ("good", "bad", "o")} | {"steers": tmp_path / "m\x1b[31m"}
+    write_files(names["steers"], checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    few = ("--permutations", "99")
     for arguments in (
         ["inspect", "good"], ["inspect", "good", "--json"], ["inspect", "bad"], ["inspect", "bad", "--json"],
         ["extract", "good", "--all", "--out", "o"], ["extract", "good", "--all", "--json", "--out", "o"],
         ["extract", "bad", "--debug"], ["extract", "good", "--role", text or "x"],
+        ["compare", "steers", "steers", *few], ["compare", "steers", "steers", *few, "--json"],
     ):  # fmt: skip
-        paths = [str(tmp_path / word) if word in ("good", "bad", "o") else word for word in arguments]
+        paths = [str(names.get(word, word)) for word in arguments]
         exit_code, out, err = run(*paths)
         assert is_harmless(out)
         assert is_harmless(err)
@@ -308,12 +301,8 @@ def test_what_a_server_says_reaches_a_log_as_text_only(
 
     monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
     hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
-    headers = {
-        "status": "503",
-        "Content-Encoding": "\x1b[31m\x9b",
-        "Retry-After": "\x1b[31m",
-        "X-Error-Message": "\x07",
-    }
+    headers = {"status": "503", "Content-Encoding": "\x1b[31m\x9b"}
+    headers |= {"Retry-After": "\x1b[31m", "X-Error-Message": "\x07"}
     hub.faults.append(Fault("Signature", "status", headers=headers))
     hub.faults.append(Fault("config", "status", headers=headers | {"status": "429"}))
     with caplog.at_level(logging.DEBUG), pytest.raises(LnsimError) as caught:
@@ -323,20 +312,8 @@ def test_what_a_server_says_reaches_a_log_as_text_only(
     assert all(is_harmless(record.getMessage(), keep="") for record in caplog.records)
 
 
-NO_PATHS = [
-    "../../x",
-    "/etc/passwd",
-    "..",
-    ".",
-    "",
-    "a/../../b",
-    "a\\..\\b",
-    "\x00",
-    "~root",
-    "C:\\x",
-    "x" * 5_000,
-    "é\u202e",
-]
+NO_PATHS = ["../../x", "/etc/passwd", "..", ".", "", "a/../../b", "a\\..\\b", "\x00", "~root"]
+NO_PATHS += ["C:\\x", "x" * 5_000, "é\u202e"]
 
 
 @pytest.mark.parametrize("name", [*NO_PATHS, *HOSTILE.values(), *LINE_BREAKS.values()])
@@ -382,33 +359,46 @@ def test_an_extract_that_lies_about_its_origin_is_copied_into_the_folder_only(tm
 
 
 BAD_RECORDS = {
-    "no JSON": "{",
-    "a list": "[]",
-    "nested without end": '{"a":' * 5_000,
-    "a number for a text": source_record(dtype=1),
-    "a list for a text": source_record(shard=[]),
-    "a text for a number": source_record(start="0"),
-    "true for a number": source_record(stop=True),
-    "an unknown key": source_record(more=1),
-    "other tensors": json.dumps({"\x1b[31m": {}}),
+    "no JSON": {"tensors": "{"},
+    "a list": {"tensors": "[]"},
+    "nested without end": {"tensors": '{"a":' * 5_000},
+    "a number for a text": {"tensors": source_record(dtype=1)},
+    "a list for a text": {"tensors": source_record(shard=[])},
+    "a text for a number": {"tensors": source_record(start="0")},
+    "true for a number": {"tensors": source_record(stop=True)},
+    "an unknown key": {"tensors": source_record(more=1)},
+    "other tensors": {"tensors": json.dumps({"\x1b[31m": {}})},
+    **{
+        f"roles {roles:.9}": {"tensors": source_record(), "roles_read": roles}
+        for roles in ("{", "1", '"x"', "[1]", "null", "[" * 5_000)
+    },
 }
 
 
 @pytest.mark.parametrize("record", BAD_RECORDS.values(), ids=BAD_RECORDS)
-def test_an_extract_whose_record_is_malformed_is_one_error(tmp_path: Path, record: str) -> None:
-    path = hostile_extract(tmp_path, tensors=record)
-    with pytest.raises(LnsimError, match=r"^Reading an extract: ") as caught:
+def test_an_extract_whose_record_is_malformed_is_one_error(tmp_path: Path, record: dict[str, str]) -> None:
+    path = hostile_extract(tmp_path, **record)
+    expected = "roles_read" if "roles_read" in record else r"^Reading an extract: "
+    with pytest.raises(LnsimError, match=expected) as caught:
         lnsim.load(path)
     assert is_harmless(str(caught.value), keep="")
-
-
-@pytest.mark.parametrize("roles", ["{", "1", '"x"', "[1]", "null", "[" * 5_000])
-def test_an_extract_whose_list_of_roles_is_malformed_is_one_error(tmp_path: Path, roles: str) -> None:
-    path = hostile_extract(tmp_path, tensors=source_record(), roles_read=roles)
-    with pytest.raises(LnsimError, match="roles_read"):
-        lnsim.load(path)
 
 
 def test_pictures_of_the_text_itself_stay() -> None:
     data = PICTURE.partition('src="')[2].partition('"')[0]
     assert parsed(prose_html(f"![A line.]({data})")).elements == [("p", ()), ("img", ("src", "alt"))]
+
+
+def test_vectors_and_tables_in_a_notebook_show_names_as_text() -> None:
+    text, wide = WHOLE_PAGES["all at once"], np.ones((2, 8), dtype=np.float32)
+    one = RoleVectors(text, np.array([0, 3]), wide, None, wide, None, (text, "x" * 10_000), "rmsnorm")
+    vectors = NormVectors(text, text, text, "rmsnorm", 8, {text: one}, {text: (1, 2)}, (text,))
+    shown = [vectors._repr_html_(), one._repr_html_(), card(text, text, [text], [], [text]), small([text], [[text]])]
+    for html in shown:
+        found = parsed(html)
+        assert {tag for tag, _ in found.elements} <= {"div", "span", "b", "table", "thead", "tbody", "tr", "th", "td"}
+        assert not [names for _, names in found.elements if any(name.startswith("on") for name in names)]
+        assert is_harmless(html)
+    assert len(shown[0]) < 10_000
+    assert repr(vectors).isprintable()
+    assert repr(one).isprintable()

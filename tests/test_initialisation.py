@@ -1,9 +1,8 @@
-"""Tests of how γ can begin, and of the records of training."""
+"""Tests of how γ can begin, and of the records of training, as notebook 11 lists and groups them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ from made_vectors import drawn
 
 import lnsim
 from lnsim.errors import ComparisonError
+from lnsim.study.catalog import load_study
 from studies.zoo.recipes import GAMMA_INITS
-from studies.zoo.records import FIRST_GAMMAS, FirstGamma, TrainingRecord
-
-ROOT = Path(__file__).resolve().parents[1]
+from studies.zoo.records import FIRST_GAMMAS, FirstGamma, TrainingRecord, designs, training_records
 
 
 def trained_model(seed: int, gamma: str = "ones", architecture: str = "llama", **record: str) -> lnsim.NormVectors:
@@ -26,20 +24,12 @@ def trained_model(seed: int, gamma: str = "ones", architecture: str = "llama", *
 
 def draws(gamma: str, generator: np.random.Generator) -> np.ndarray:
     normal = generator.normal(size=400_000)
-    return {
-        "ones": np.ones_like(normal),
-        "two": np.full_like(normal, 2.0),
-        "near_one": 1 + 0.1 * normal,
-        "absolute": np.abs(normal),
-        "normal": normal,
-    }[gamma]
+    constant = {"ones": np.ones_like(normal), "two": np.full_like(normal, 2.0)}
+    return {**constant, "near_one": 1 + 0.1 * normal, "absolute": np.abs(normal), "normal": normal}[gamma]
 
 
-def test_every_first_gamma_of_the_recipes_is_known_and_no_other() -> None:
+def test_the_moments_on_record_are_those_of_the_draws_and_no_other_first_gamma_is_known() -> None:
     assert set(FIRST_GAMMAS) == set(GAMMA_INITS)
-
-
-def test_the_moments_on_record_are_those_of_the_draws() -> None:
     for name, first in FIRST_GAMMAS.items():
         values = draws(name, np.random.default_rng(1))
         assert (first.mean, first.std) == pytest.approx((values.mean(), values.std()), abs=0.006)
@@ -56,27 +46,49 @@ def test_a_record_is_read_from_the_extract() -> None:
     assert record == TrainingRecord("GPT-2", "near_one", "prose", 3, 360, 2.25, 3.0)
 
 
-@pytest.mark.parametrize("change", [{"zoo_loss": "low"}, {"zoo_seed": "1.5"}, {"zoo_gamma": None}])
-def test_an_extract_without_a_whole_record_is_an_error_that_names_the_model(change: dict[str, str | None]) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *(({name: value}, "Reading how 'made' was trained: its extract should have 'zoo_gamma'")
+          for name, value in (("zoo_loss", "low"), ("zoo_seed", "1.5"), ("zoo_gamma", None))),
+        ({"zoo_gamma": "threes"}, "γ begins as 'threes'; expected one of ones"),
+    ],
+)  # fmt: skip
+def test_an_extract_without_a_whole_record_is_an_error_that_names_the_model(
+    change: dict[str, str | None], message: str
+) -> None:
     model = trained_model(1)
     kept = {name: value for name, value in {**model.provenance, **change}.items() if value is not None}
-    with pytest.raises(ComparisonError, match="Reading how 'made' was trained: its extract should have 'zoo_gamma'"):
+    with pytest.raises(ComparisonError, match=message):
         TrainingRecord.of(replace(model, provenance=kept))
 
 
-def test_a_record_with_another_first_gamma_is_an_error() -> None:
-    with pytest.raises(ComparisonError, match="γ begins as 'threes'; expected one of ones"):
-        TrainingRecord.of(_with_gamma("threes"))
-
-
-def _with_gamma(gamma: str) -> lnsim.NormVectors:
-    model = trained_model(1)
-    return replace(model, provenance={**model.provenance, "zoo_gamma": gamma})
-
-
-def test_a_stored_model_has_its_record_and_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LNSIM_HOME", str(ROOT))
+def test_a_stored_model_has_its_record_and_learnt() -> None:
     record = TrainingRecord.of(lnsim.load("llama-prose-1"))
     assert (record.architecture, record.text, record.seed, record.steps) == ("Llama", "prose", 1, 360)
     assert record.loss == pytest.approx(1.769, abs=0.1)
     assert record.loss < record.unigram_loss
+
+
+STUDY = load_study("zoo")
+
+
+def test_a_model_is_listed_with_its_parents_and_the_record_of_its_extract() -> None:
+    keys = ["llama_prose_1", "llama_prose_1_merged", "gpt2_two_code_212"]
+    models = {key: lnsim.load(STUDY.model(key).stored) for key in keys}
+    found = training_records(STUDY, models)
+    assert found.index.tolist() == [STUDY.model(key).label for key in keys]
+    assert found["parents"].tolist() == ["none", "L1, heavy fine-tune and L1, fine-tune at a high rate", "none"]
+    assert found["derivation"].tolist() == ["none", "mean of two children", "none"]
+    assert found["first_gamma"].tolist() == ["ones", "ones", "two"]
+    assert found["steps"].tolist() == [360, 0, 360]
+    recorded = [float(vectors.provenance["zoo_loss"]) for vectors in models.values()]
+    assert found["loss"].tolist() == recorded
+    assert found["layers"].tolist() == [6, 6, 6]
+    assert designs(STUDY, models) == {keys[0]: "Llama, γ ones", keys[1]: "Llama, γ ones", keys[2]: "GPT-2, γ two"}
+
+
+def test_an_extract_without_a_record_is_an_error_that_names_it() -> None:
+    stranger = lnsim.load("all-minilm-l6-v2")
+    with pytest.raises(ComparisonError, match=r"Reading how .*MiniLM.* was trained: its extract should have"):
+        training_records(STUDY, {"llama_prose_1": stranger})

@@ -19,6 +19,7 @@ from hub_stand_in import COMMIT, Fault, HubStandIn
 from safetensors_bytes import checkpoint_files
 
 from lnsim.checkpoint.extract import extract, extract_and_keep, load
+from lnsim.checkpoint.hub.session import Settings
 from lnsim.errors import HubError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,7 +27,15 @@ MOST_SECONDS = 2.0
 SILENCE = {"seconds": "30"}
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and they pass that on.
 PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from lnsim.cli import main; main()"
+ENDS = "exits within 2 s with code 130 and one line; no file is left"
 SAID = "lnsim: interrupted. What was not finished was not written.\n"
+
+
+@pytest.fixture
+def hub(hub: HubStandIn) -> HubStandIn:
+    """The stand-in with the checkpoint of the table of faults."""
+    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    return hub
 
 
 @contextmanager
@@ -35,13 +44,9 @@ def started(
 ) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "home")}
     out = [] if command == "inspect" else ["--out", str(folder / "out")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, command, *sources, *out],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    words = [sys.executable, "-c", PROGRAM, command, *sources, *out]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment)
     try:
         yield process
     finally:
@@ -72,42 +77,31 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
     assert not (folder / "out").exists()
 
 
-@shows(
-    "Ctrl-C",
-    "while a server keeps silent, stalls or drips, at any kind of request",
-    "exits within 2 s with code 130 and one line; no file is left",
-)
-@pytest.mark.parametrize(
-    ("place", "kind"),
-    [
-        (LISTING, "silent"),
-        pytest.param(CONFIG_FILE, "silent", marks=pytest.mark.slow),
-        pytest.param(START, "stall", marks=pytest.mark.slow),
-        pytest.param(ADDRESS, "silent", marks=pytest.mark.slow),
-        (BYTES, "stall"),
-        (BYTES, "drip"),
-    ],
-    ids=lambda value: value.name if isinstance(value, Place) else value,
-)
+def check_ctrl_c(hub: HubStandIn, folder: Path, fault: Fault, command: str = "extract") -> None:
+    hub.faults.append(fault)
+    with started(hub.endpoint, folder, command) as process:
+        wait_until_it_hangs(fault)
+        check_that_it_ended_well(process, folder)
+
+
+@shows("Ctrl-C", "while a server keeps silent, stalls or drips, at any kind of request", ENDS)
+@pytest.mark.parametrize(("place", "kind"), [
+    (LISTING, "silent"),
+    pytest.param(CONFIG_FILE, "silent", marks=pytest.mark.slow),
+    pytest.param(START, "stall", marks=pytest.mark.slow),
+    pytest.param(ADDRESS, "silent", marks=pytest.mark.slow),
+    (BYTES, "stall"),
+    (BYTES, "drip"),
+], ids=lambda value: value.name if isinstance(value, Place) else value)  # fmt: skip
 def test_ctrl_c_ends_a_command_that_waits_for_a_server(
     hub: HubStandIn, tmp_path: Path, place: Place, kind: str
 ) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    fault = Fault(place.pattern, kind, headers=SILENCE, skip=place.skip)
-    hub.faults.append(fault)
-    with started(hub.endpoint, tmp_path) as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, tmp_path)
+    check_ctrl_c(hub, tmp_path, Fault(place.pattern, kind, headers=SILENCE, skip=place.skip))
 
 
-@shows("Ctrl-C", "during the pause of a Retry-After", "exits within 2 s with code 130 and one line; no file is left")
+@shows("Ctrl-C", "during the pause of a Retry-After", ENDS)
 def test_ctrl_c_ends_a_pause_that_the_server_asked_for(hub: HubStandIn, tmp_path: Path) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    fault = Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"})
-    hub.faults.append(fault)
-    with started(hub.endpoint, tmp_path) as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, tmp_path)
+    check_ctrl_c(hub, tmp_path, Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"}))
 
 
 @contextmanager
@@ -128,7 +122,7 @@ def knocking(port: int) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux tells of connections that wait")
-@shows("Ctrl-C", "while a connection is waited for", "exits within 2 s with code 130 and one line; no file is left")
+@shows("Ctrl-C", "while a connection is waited for", ENDS)
 def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> None:
     with deaf_server() as port:
         before = knocking(port)
@@ -140,14 +134,9 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> No
             check_that_it_ended_well(process, tmp_path)
 
 
-@shows("Ctrl-C", "during lnsim inspect", "exits within 2 s with code 130 and one line; no file is left")
+@shows("Ctrl-C", "during lnsim inspect", ENDS)
 def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    fault = Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE)
-    hub.faults.append(fault)
-    with started(hub.endpoint, tmp_path, "inspect") as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, tmp_path)
+    check_ctrl_c(hub, tmp_path, Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE), "inspect")
 
 
 @shows(
@@ -156,9 +145,9 @@ def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
     "exits within 2 s with code 130 and one line; the finished extract is there, whole, and no other file",
 )
 def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
-    for name in ("a/b", "c/d"):
-        hub.add(name, checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    hub.faults.append(Fault(r"^/c/d.*X-Signature", "silent", headers=SILENCE))
+    hub.add("c/d", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
+    # Silent once it is open: checkpoints are opened one after the other, in whichever order their listings come.
+    hub.faults.append(Fault(r"^/c/d.*X-Signature", "silent", headers=SILENCE, skip=N_SHARDS))
     kept = tmp_path / "out" / f"a--b@{COMMIT[:12]}.safetensors"
     with started(hub.endpoint, tmp_path, sources=("a/b", "c/d")) as process:
         deadline = time.monotonic() + 30
@@ -175,7 +164,6 @@ def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
 
 @shows("an error, while another request hangs", "once", "exits within 2 s with code 1 and one line")
 def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStandIn, tmp_path: Path) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     hub.faults.append(Fault(r"00002-of.*X-Signature", "silent", headers=SILENCE))
     refusal = Fault(r"00003-of.*X-Signature", "ignore_range")
     hub.faults.append(refusal)
@@ -192,18 +180,13 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     "while vectors are read",
     "KeyboardInterrupt; within 2 s no thread is left; the next reading works",
 )
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
-        Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),
-    ],
-    ids=["no answer", "a pause"],
-)
+@pytest.mark.parametrize("fault", [
+    Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
+    Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),
+], ids=["no answer", "a pause"])  # fmt: skip
 def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
     hub: HubStandIn, tmp_path: Path, fault: Fault
 ) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     hub.faults.append(fault)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -219,16 +202,16 @@ def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
     assert extract_and_keep("a/b", out=tmp_path / "out").n_vectors == len(NORMS)
 
 
-def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
-    pause = {"status": "429", "Retry-After": "1"}
-    hub.faults.append(Fault(r"00002-of.*X-Signature", "status", headers=pause))
+def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient = Settings(max_tries=20, first_pause=0.6, max_pause=0.6)  # of which the dice leave at least half
+    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: patient)
+    hub.faults.append(Fault(r"00002-of.*X-Signature", "status", headers={"status": "503"}))
     hub.faults.append(Fault(r"00003-of.*X-Signature", "ignore_range"))
     with pytest.raises(HubError, match="the server ignored Range"):
         extract("a/b")
-    time.sleep(0.2)
+    time.sleep(0.1)
     asked = hub.paths("cdn")
-    time.sleep(1.3)
+    time.sleep(0.7)
     assert hub.paths("cdn") == asked
 
 

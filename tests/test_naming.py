@@ -126,18 +126,14 @@ def link(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
-@pytest.mark.parametrize(
-    "put",
-    [
-        lambda path: path.write_bytes(b"text"),
-        lambda path: path.write_bytes(b""),
-        lambda path: path.mkdir(),
-        link,
-        lambda path: path.write_bytes(file_bytes(llama_tensors())),
-        lambda path: os.mkfifo(path),
-    ],
-    ids=["text", "empty", "folder", "dangling link", "a checkpoint", "a pipe"],
-)
+@pytest.mark.parametrize("put", [
+    lambda path: path.write_bytes(b"text"),
+    lambda path: path.write_bytes(b""),
+    lambda path: path.mkdir(),
+    link,
+    lambda path: path.write_bytes(file_bytes(llama_tensors())),
+    lambda path: os.mkfifo(path),
+], ids=["text", "empty", "folder", "dangling link", "a checkpoint", "a pipe"])  # fmt: skip
 def test_whatever_writes_an_extract_replaces_nothing_else(tmp_path: Path, put: Callable[[Path], object]) -> None:
     path = tmp_path / "x.safetensors"
     put(path)

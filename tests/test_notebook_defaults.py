@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +42,15 @@ def test_a_notebook_opens_with_its_own_parameters(path: Path) -> None:
     Page.open(path.stem[:2], study, source, given)
     models = given.get("models", [])
     assert not models or study_vectors(load_study(study), source, models[:1]).vectors
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_gives_an_answer_its_limits_and_its_provenance_once_and_fetches_nothing(path: Path) -> None:
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    for call in ("page.answer(", "page.shows(", "page.provenance("):
+        assert code.count(call) == 1, call
+    assert not re.search(r"extract\w*\(|hf_hub|import requests|urllib|https?:", code)
+    ids = [cell["id"] for cell in cells]
+    assert len(set(ids)) == len(ids)
+    assert "injected-parameters" not in ids

@@ -58,32 +58,28 @@ def test_the_seed_fixes_the_permutations_whatever_the_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statistic", "alternative", "expected"),
-    [(3.0, "greater", 1 / 5), (1.0, "greater", 3 / 5), (-2.0, "two-sided", 3 / 5), (-9.0, "greater", 1.0)],
+    ("statistic", "null", "alternative", "expected"),
+    [
+        (3.0, [0.0, 1.0, 2.0, -2.0], "greater", 1 / 5),
+        (1.0, [0.0, 1.0, 2.0, -2.0], "greater", 3 / 5),
+        (-2.0, [0.0, 1.0, 2.0, -2.0], "two-sided", 3 / 5),
+        (-9.0, [0.0, 1.0, 2.0, -2.0], "greater", 1.0),
+        (10.0, [1.0] * 99, "greater", 0.01),  # never zero
+        (0.1 + 0.2, [0.3], "greater", 1.0),  # a tie in all but the last bits is a hit
+    ],
 )
 def test_p_counts_the_true_order_as_one_of_the_permutations(
-    statistic: float, alternative: str, expected: float
+    statistic: float, null: list[float], alternative: str, expected: float
 ) -> None:
-    assert pvalue(statistic, [0.0, 1.0, 2.0, -2.0], alternative).pvalue == expected
+    found = pvalue(statistic, null, alternative)
+    assert found.pvalue == expected
+    assert (found.null_mean, found.null_std) == pytest.approx((np.mean(null), np.std(null)))
 
 
-def test_p_is_never_zero_and_the_null_is_described() -> None:
-    result = pvalue(10.0, np.zeros(99) + 1.0)
-    assert result.pvalue == 0.01
-    assert (result.null_mean, result.null_std) == (1.0, 0.0)
-
-
-def test_a_permutation_that_ties_in_all_but_the_last_bits_is_a_hit() -> None:
-    assert pvalue(0.1 + 0.2, [0.3], "greater").pvalue == 1.0
-
-
-@pytest.mark.parametrize(("statistic", "null"), [(1.0, []), (1.0, [np.nan]), (np.nan, [1.0])])
-def test_an_empty_or_undefined_null_is_refused(statistic: float, null: list[float]) -> None:
-    with pytest.raises(ComparisonError, match="all must be there and defined"):
-        pvalue(statistic, null)
-
-
-def test_an_unknown_alternative_is_refused() -> None:
+def test_an_empty_or_undefined_null_and_an_unknown_alternative_are_refused() -> None:
+    for statistic, null in ((1.0, []), (1.0, [np.nan]), (np.nan, [1.0])):
+        with pytest.raises(ComparisonError, match="all must be there and defined"):
+            pvalue(statistic, null)
     with pytest.raises(ComparisonError, match="'less' is no alternative; known are two-sided and greater"):
         pvalue(1.0, [1.0], "less")
 
@@ -98,9 +94,7 @@ def test_holm_multiplies_by_the_tests_left_and_never_falls() -> None:
     assert holm([0.5, 0.01, 0.03]) == pytest.approx([0.5, 0.03, 0.06])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []
-
-
-def test_a_published_minimum_among_thirteen_tests_is_no_finding_after_holm() -> None:
+    # A published minimum among thirteen tests is no finding.
     assert min(holm([0.0058, *np.linspace(0.1, 0.9, 12)])) == pytest.approx(0.0754)
 
 

@@ -18,7 +18,7 @@ import lnsim
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "lnsim").rglob("*.py"))
-HEAVY = ("pandas", "matplotlib", "huggingface_hub", "scipy", "papermill", "nbconvert", "jinja2", "tqdm")
+HEAVY = ("pandas", "matplotlib", "huggingface_hub", "scipy", "papermill", "nbconvert", "jinja2", "tqdm", "IPython")
 
 
 def every_module(check: Callable[[Path], None]) -> Callable[[], None]:
@@ -57,14 +57,18 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def test_importing_lnsim_loads_nothing_heavy() -> None:
-    code = f"import sys, lnsim; print([name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_loading_a_stored_model_needs_neither_pandas_nor_the_network_client() -> None:
-    code = f"import sys, lnsim; lnsim.load('all-minilm-l6-v2'); print([n for n in {HEAVY!r} if n in sys.modules])"
+@pytest.mark.parametrize(
+    "then",
+    [
+        "",
+        "v = lnsim.load('all-minilm-l6-v2'); v._repr_html_(); v['post_mlp']._repr_html_();"
+        "lnsim.permutation_test(v['post_mlp'].scale, v['post_mlp'].scale, 9)._repr_html_();"
+        "lnsim.compare('all-minilm-l6-v2', 'sre-minilm-l6', 'embedding', 9)._repr_html_();",
+    ],
+    ids=["importing", "loading, testing and showing"],
+)
+def test_what_needs_nothing_heavy_loads_nothing_heavy(then: str) -> None:
+    code = f"import sys, lnsim; {then} print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -81,6 +85,7 @@ def test_a_module_imports_no_more_than_its_room_allows(path: Path) -> None:
     room = path.relative_to(ROOT / "lnsim").parts[0]
     found = imports(path)
     assert not found & {"httpx", "httpx2", "requests", "urllib3", "socket", "ssl", "http"}
+    assert "studies" not in found
     if path.parent.name != "hub":
         assert "huggingface_hub" not in found
     if room in ("checkpoint", "measure", "study"):
@@ -115,20 +120,10 @@ def rooms_imported(path: Path) -> set[str]:
 
 
 def test_no_import_runs_upwards() -> None:
-    found = {
-        (room, other)
-        for path in MODULES
-        if path != ROOT / "lnsim" / "__init__.py"  # gives out names of every room, each when it is first used
-        for room in [room_of(path.relative_to(ROOT / "lnsim").with_suffix("").parts)]
-        for other in rooms_imported(path)
-        if ORDER.index(other) > ORDER.index(room)
-    }
-    assert not found
-
-
-@every_module
-def test_the_library_does_without_what_only_one_study_needs(path: Path) -> None:
-    assert "studies" not in imports(path)
+    for path in MODULES:
+        if path != ROOT / "lnsim" / "__init__.py":  # gives out names of every room, each when it is first used
+            room = room_of(path.relative_to(ROOT / "lnsim").with_suffix("").parts)
+            assert not [other for other in rooms_imported(path) if ORDER.index(other) > ORDER.index(room)], path
 
 
 @every_module
@@ -180,37 +175,20 @@ def test_the_readme_names_every_notebook() -> None:
     assert not [path.name for path in (ROOT / "notebooks").glob("*.ipynb") if path.name not in text]
 
 
-def requirements() -> dict[str, Requirement]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return {req.name.lower(): req for req in map(Requirement, project["dependencies"])}
-
-
 def test_environment_yml_lists_the_same_names_and_bounds_as_pyproject() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    entries = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
-    conda = {req.name.lower(): req for req in map(Requirement, entries) if req.name not in ("python", "pip")}
-    pip = requirements()
-    assert {name: str(req.specifier) for name, req in conda.items()} == {
-        name: str(req.specifier) for name, req in pip.items()
-    }
-    python = next(Requirement(entry) for entry in entries if Requirement(entry).name == "python")
+    entries = [Requirement(entry) for entry in environment["dependencies"] if isinstance(entry, str)]
+    conda = {req.name.lower(): str(req.specifier) for req in entries if req.name != "pip"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert str(python.specifier) == project["requires-python"]
+    pip = {req.name.lower(): str(req.specifier) for req in map(Requirement, project["dependencies"])}
+    assert conda == pip | {"python": project["requires-python"]}
 
 
 def test_no_host_of_a_registry_and_no_path_of_a_machine_is_in_the_repo() -> None:
-    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=True).stdout.split(
-        "\n"
-    )
-    hosts = [
-        "pypi" + ".org",
-        "pythonhosted" + ".org",
-        "registry.npmjs" + ".org",
-        "conda.anaconda" + ".org",
-        "deb.debian" + ".org",
-    ]
+    done = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=True)
+    hosts = [f"{name}.org" for name in ("pypi", "pythonhosted", "registry.npmjs", "conda.anaconda", "deb.debian")]
     machine = ["/" + "root/", "/" + "work/", "/" + "tmp/w", "/" + "home/"]
-    for name in filter(None, listed):
+    for name in filter(None, done.stdout.split("\n")):
         data = (ROOT / name).read_bytes() if (ROOT / name).is_file() else b""
         text = data.decode("utf-8", "ignore")
         assert not [word for word in hosts + machine if word in text], name

@@ -24,50 +24,35 @@ import lnsim
 from lnsim.paths import find_stored, notebooks_dir, project_root, stored_models, studies_dir, vectors_dir, working_root
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+_PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, SETUP = _PYPROJECT["project"], _PYPROJECT["tool"]["setuptools"]["package-data"]
 BUNDLED = ("data/studies/", "data/vectors/small_models/", "data/vectors/zoo/", "data/claims/", "data/licences/")
 
 
-def locked() -> dict[str, str]:
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
-
-
-def test_the_lock_names_every_dependency_at_a_version_within_its_bounds() -> None:
-    versions = locked()
-    for requirement in map(Requirement, PROJECT["dependencies"]):
-        name = canonicalize_name(requirement.name)
-        assert name in versions
-        assert requirement.specifier.contains(versions[name]), requirement
-
-
-def test_the_lock_names_no_server_and_each_package_once_in_order() -> None:
+def test_the_lock_names_every_dependency_within_its_bounds_each_package_once_in_order_and_no_server() -> None:
     text = (ROOT / "requirements.lock").read_text()
     assert "http" not in re.sub(r"^http(core|x)2?==", "", text, flags=re.MULTILINE)
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9-]+==[a-z0-9.]+", line) for line in lines)
-    names = [line.partition("==")[0] for line in lines]
-    assert names == sorted(set(names))
-    assert all(Version(version) for version in locked().values())
+    versions = dict(line.split("==") for line in lines)
+    assert list(versions) == sorted(versions)
+    assert len(versions) == len(lines)
+    assert all(Version(version) for version in versions.values())
+    for requirement in map(Requirement, PROJECT["dependencies"]):
+        assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), requirement
 
 
-def test_the_citation_has_what_the_format_asks_for_and_the_version_of_the_package() -> None:
+def test_the_citation_has_what_the_format_asks_for_and_the_version_of_the_package_which_is_typed() -> None:
     found = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert found["cff-version"] == "1.2.0"
     assert found["authors"] == [{"name": "lnsim contributors"}]
     assert all(isinstance(found[key], str) and found[key] for key in ("message", "title", "abstract"))
     assert (found["type"], found["license"]) == ("software", PROJECT["license"])
+    assert "py.typed" in SETUP["lnsim"]
+    assert (ROOT / "lnsim" / "py.typed").is_file()
     assert str(found["version"]) == lnsim.__version__ == PROJECT["version"]
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"## [{lnsim.__version__}] - {found['date-released']}" in changes
-
-
-def test_the_package_says_that_it_is_typed() -> None:
-    assert (ROOT / "lnsim" / "py.typed").is_file()
-    assert (
-        "py.typed"
-        in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["lnsim"]
-    )
 
 
 # An installed package, by hand

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,26 +15,21 @@ from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import centred_unit
 from lnsim.measure.permutation import channel_orders, layer_values, matched_null, permutation_test, shared_null_std
 from lnsim.measure.rows import ranks
-from lnsim.paths import find_stored
 
 
 def rows(n: int, hidden_size: int = 64, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(loc=1.0, scale=0.1, size=(n, hidden_size))
 
 
-def test_the_statistic_is_the_mean_correlation_of_matched_rows() -> None:
-    a, b = rows(5), rows(5, seed=1)
-    assert permutation_test(a, b, 20).statistic == pytest.approx(np.diag(pairwise(a, b, "pearson")).mean())
-
-
-def test_the_null_holds_the_statistic_of_each_permutation_of_the_channels() -> None:
+def test_the_null_holds_the_mean_correlation_of_matched_rows_under_each_permutation_of_the_channels() -> None:
     a, b = rows(3, 4), rows(3, 4, seed=1)
-    every = {
-        round(float(np.diag(pairwise(a, b[:, list(order)], "pearson")).mean()), 10)
-        for order in itertools.permutations(range(4))
-    }
-    found = {round(float(value), 10) for value in permutation_test(a, b, 2000).null_distribution}
-    assert found == every
+    orders = [list(order) for order in itertools.permutations(range(4))]
+    every = [float(np.diag(pairwise(a, b[:, order], "pearson")).mean()) for order in orders]
+    result = permutation_test(a, b, 2000)
+    assert result.statistic == pytest.approx(every[0])
+    assert {round(float(value), 10) for value in result.null_distribution} == {round(value, 10) for value in every}
+    assert (result.exact_mean, result.exact_std) == pytest.approx((np.mean(every), np.std(every)), abs=1e-12)
+    assert shared_null_std(a, b) == pytest.approx(result.exact_std)
 
 
 def test_one_permutation_serves_all_layers_so_repeated_layers_add_no_certainty() -> None:
@@ -43,27 +39,20 @@ def test_one_permutation_serves_all_layers_so_repeated_layers_add_no_certainty()
     assert many.pvalue == one.pvalue
 
 
-def test_the_exact_spread_of_the_null_is_that_of_all_permutations() -> None:
-    a, b = rows(2, 5), rows(2, 5, seed=1)
-    every = [np.diag(pairwise(a, b[:, list(order)], "pearson")).mean() for order in itertools.permutations(range(5))]
-    assert shared_null_std(a, b) == pytest.approx(np.std(every))
-
-
-def test_strangers_near_one_have_a_cosine_near_one_inside_their_own_null() -> None:
-    a, b = rows(8, 1024), rows(8, 1024, seed=1)
-    assert pairwise(a, b, "cosine").min() > 0.98
-    assert permutation_test(a, b, 499, alternative="two-sided").pvalue > 0.05
-
-
 def test_a_shared_pattern_gets_the_smallest_p_there_is() -> None:
     a = rows(8, 256)
     assert permutation_test(a, a + rows(8, 256, seed=1), 199).pvalue == 1 / 200
+    for statistic in ("mean", "max"):
+        assert permutation_test(a, a, 1, statistic=statistic).pvalue == 0.5  # and never 0
 
 
 def test_p_is_about_uniform_where_nothing_is_shared() -> None:
     found = [permutation_test(rows(4, 32, seed), rows(4, 32, 1000 + seed), 99, seed).pvalue for seed in range(200)]
     assert np.mean(found) == pytest.approx(0.5, abs=0.08)
     assert 0.01 <= np.mean(np.array(found) <= 0.1) <= 0.2
+    a, b = rows(8, 1024), rows(8, 1024, seed=1)
+    assert pairwise(a, b, "cosine").min() > 0.98  # near one, and inside their own null
+    assert lnsim.permutation_test(a, b, 499, alternative="two-sided").pvalue > 0.05
 
 
 def test_the_seed_fixes_the_null_and_its_beginning() -> None:
@@ -71,20 +60,6 @@ def test_the_seed_fixes_the_null_and_its_beginning() -> None:
     long = permutation_test(a, b, 1500, seed=4).null_distribution
     assert (permutation_test(a, b, 1000, seed=4).null_distribution == long[:1000]).all()
     assert not (permutation_test(a, b, 1500, seed=5).null_distribution == long).all()
-
-
-def test_the_package_gives_the_test_out() -> None:
-    result = lnsim.permutation_test(rows(2), rows(2, seed=1), 99)
-    assert isinstance(result, lnsim.NullResult)
-    assert result.null_mean == pytest.approx(0, abs=0.05)
-
-
-def test_real_models_give_the_values_on_record() -> None:
-    minilm, e5 = (lnsim.load(find_stored(name)) for name in ("all-minilm-l6-v2", "multilingual-e5-small"))
-    for role, r, p in (("post_attention", 0.005, 0.45), ("post_mlp", 0.024, 0.27)):
-        result = permutation_test(minilm[role].scale, e5[role].scale[:6], 2999)
-        assert result.statistic == pytest.approx(r, abs=5e-4)
-        assert result.pvalue == pytest.approx(p, abs=0.04)
 
 
 def test_a_large_pair_takes_seconds_not_minutes() -> None:
@@ -95,37 +70,12 @@ def test_a_large_pair_takes_seconds_not_minutes() -> None:
     assert time.process_time() - start < 5
 
 
-def test_rows_of_different_shape_are_refused() -> None:
-    with pytest.raises(ComparisonError, match=r"two arrays of one shape \(n_layers, hidden_size\), got \(2, 64\)"):
-        permutation_test(rows(2), rows(3), 9)
-
-
-def test_a_constant_row_is_refused() -> None:
-    with pytest.raises(ComparisonError, match="row 1 is constant"):
-        permutation_test(rows(2), np.stack([rows(1)[0], np.ones(64)]), 9)
-
-
-def test_permutations_of_another_size_and_none_at_all_are_refused() -> None:
-    with pytest.raises(ComparisonError, match="Shuffling 64 channels: the permutations given have 32"):
-        matched_null(rows(2), rows(2), channel_orders(32, 5, 0))
-    with pytest.raises(ComparisonError, match="Shuffling 64 channels 0 times"):
-        permutation_test(rows(2), rows(2), 0)
-
-
 @pytest.mark.parametrize("correlation", ["pearson", "spearman", "winsorised", "trimmed"])
 def test_the_exact_moments_stand_beside_the_simulated_ones(correlation: str) -> None:
     result = permutation_test(rows(4), rows(4, seed=1), 4000, correlation=correlation)
     assert result.exact_mean == 0
     assert result.null_mean == pytest.approx(0, abs=4 * result.exact_std / np.sqrt(4000))
     assert result.null_std == pytest.approx(result.exact_std, rel=0.05)
-
-
-def test_the_exact_mean_and_spread_are_those_of_all_permutations() -> None:
-    a, b = rows(2, 6), rows(2, 6, seed=1)
-    every = [np.diag(pairwise(a, b[:, list(order)], "pearson")).mean() for order in itertools.permutations(range(6))]
-    result = permutation_test(a, b, 9)
-    assert np.mean(every) == pytest.approx(result.exact_mean, abs=1e-12)
-    assert np.std(every) == pytest.approx(result.exact_std, abs=1e-12)
 
 
 def test_the_maximum_is_the_largest_layer_under_each_permutation() -> None:
@@ -169,19 +119,6 @@ def test_one_extreme_channel_makes_pearson_and_no_robust_correlation() -> None:
         assert permutation_test(a, b, 199, correlation=correlation).pvalue > 0.05
 
 
-def test_an_unknown_statistic_or_correlation_is_refused() -> None:
-    with pytest.raises(ComparisonError, match="'median' is no statistic over layers; known are mean and max"):
-        permutation_test(rows(2), rows(2), 9, statistic="median")
-    with pytest.raises(ComparisonError, match="'kendall' is no correlation; known are pearson, spearman"):
-        permutation_test(rows(2), rows(2), 9, correlation="kendall")
-
-
-@pytest.mark.parametrize("statistic", ["mean", "max"])
-def test_p_is_never_0(statistic: str) -> None:
-    a = rows(3)
-    assert permutation_test(a, a, 1, statistic=statistic).pvalue == 0.5
-
-
 def test_ranks_without_ties_are_those_with_the_average_rule() -> None:
     values = rows(3, 50)
     tied = np.concatenate([values, values[:, :1]], axis=1)
@@ -206,3 +143,23 @@ def test_each_value_is_the_correlation_of_a_layer_with_the_permuted_one(hidden_s
     assert found.shape == (n_permutations, 3)
     for place in range(n_permutations):
         assert found[place] == pytest.approx(np.sum(a * b[:, orders[:, place]], axis=1), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "more", "message"),
+    [
+        (rows(2), rows(3), {}, r"two arrays of one shape \(n_layers, hidden_size\), got \(2, 64\)"),
+        (rows(2), np.stack([rows(1)[0], np.ones(64)]), {}, "row 1 is constant"),
+        (rows(2), rows(2), {"n_permutations": 0}, "Shuffling 64 channels 0 times"),
+        (rows(2), rows(2), {"statistic": "median"}, "'median' is no statistic over layers; known are mean and max"),
+        (rows(2), rows(2), {"correlation": "kendall"}, "'kendall' is no correlation; known are pearson, spearman"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused(a: np.ndarray, b: np.ndarray, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComparisonError, match=message):
+        permutation_test(a, b, **{"n_permutations": 9, **more})
+
+
+def test_permutations_of_another_number_of_channels_are_refused() -> None:
+    with pytest.raises(ComparisonError, match="Shuffling 64 channels: the permutations given have 32"):
+        matched_null(rows(2), rows(2), channel_orders(32, 5, 0))

@@ -115,28 +115,19 @@ def test_every_kind_draws_the_same_bytes_twice(name: str) -> None:
     assert figure_bytes(whole(DRAWN[name]()), "svg") == saved(name)
 
 
-def test_a_given_axes_is_drawn_into() -> None:
-    ax = plt.subplots()[1]
-    assert plots.curves(layers(), "layer", "r", ax=ax) is ax
-    assert plots.strips(layers(), "r", "pair", ax=plt.subplots()[1]).get_ylabel() == ""
-
-
-def test_lines_are_named_at_their_ends_and_only_once_in_a_figure() -> None:
+def test_lines_are_named_at_their_ends_only_once_in_a_figure_or_only_the_strong_ones() -> None:
     figure = plots.facets(plots.curves, layers(), "pair", x="layer", y="r", hue="role", sharey=True)
     assert words(figure).count("pre-attention") == 1
     assert words(figure).count("pre-MLP") == 1
     assert len({ax.get_ylim() for ax in figure.axes[:3]}) == 1
-
-
-def test_only_strong_lines_are_named() -> None:
+    figure = plots.facets(plots.curves, layers(), "pair", x="layer", y="r", hue="role", log=True)
+    assert words(figure).count("no change at all") == 1  # a pair of which a logarithmic axis can show nothing
     ax = plots.curves(layers(), "layer", "r", hue="pair", group="group", units="role", strong=["A × B", "not there"])
     assert [text.get_text() for text in ax.texts] == ["A × B"]
     assert max(line.get_linewidth() for line in ax.lines) == 2.2
-
-
-def test_a_pair_without_any_change_says_so_on_a_logarithmic_axis() -> None:
-    figure = plots.facets(plots.curves, layers(), "pair", x="layer", y="r", hue="role", log=True)
-    assert words(figure).count("no change at all") == 1
+    given = plt.subplots()[1]
+    assert plots.curves(layers(), "layer", "r", ax=given) is given
+    assert plots.strips(layers(), "r", "pair", ax=plt.subplots()[1]).get_ylabel() == ""
 
 
 def test_a_group_keeps_one_colour_in_every_kind_and_roles_theirs_in_every_tower() -> None:
@@ -157,16 +148,13 @@ def test_the_band_of_a_row_is_its_widest_and_the_bar_its_mean() -> None:
     assert bars == pytest.approx([rows.r.mean() for _, rows in frame.groupby("pair", sort=False)])
 
 
-def test_a_map_is_symmetric_about_zero_and_prints_its_limits() -> None:
+def test_a_map_is_symmetric_about_zero_and_prints_its_limits_and_what_cannot_be_compared() -> None:
     figure = plots.maps({"pre_mlp": matrix(-0.5)}, numbers=True)
     assert {mesh.get_clim() for mesh in figure.axes[0].collections} == {(-1.0, 1.0)}
     assert {"−1", "0", "1", "−.50", "pre-MLP"} <= set(words(figure))
-
-
-def test_a_map_of_models_says_what_cannot_be_compared_and_frames_the_related() -> None:
     ax = plots.halves(matrix(0.97), matrix(-0.1), [("B", "A")])
     assert sorted(text.get_text() for text in ax.texts) == [".97", ".97", "none", "none", "−.10", "−.10"]
-    assert len(ax.patches) == 2
+    assert len(ax.patches) == 2  # frames of the related
     assert {"0.95", "1", "−1", "0"} <= set(words(ax))
 
 

@@ -62,6 +62,9 @@ def test_block_by_block_equals_the_whole(metric: str) -> None:
     a, b = both()
     expected = pairwise(a.values.reshape(1, -1), b.values.reshape(1, -1), metric)[0, 0]
     assert sums_of(a, b).measures()[metric] == pytest.approx(expected, rel=1e-12)
+    if metric in ("cosine", "pearson"):  # every matrix with every other
+        of_all = dict(zip(("cosine", "pearson"), gram([a, b, a]), strict=True))[metric]
+        assert (of_all[0, 1], of_all[0, 2]) == (pytest.approx(expected, rel=1e-12), pytest.approx(1))
 
 
 def test_the_99th_percentile_is_within_its_promise() -> None:
@@ -70,11 +73,14 @@ def test_the_99th_percentile_is_within_its_promise() -> None:
     assert sums_of(a, b).measures()["p99_abs_diff"] == pytest.approx(expected, rel=2e-3)
 
 
-def test_equal_matrices_differ_by_nothing() -> None:
+def test_equal_matrices_differ_by_nothing_and_a_zero_matrix_has_no_direction() -> None:
     a, _ = both()
     found = sums_of(a, a).measures()
     assert (found["rel_l2"], found["mean_abs_diff"], found["max_abs_diff"]) == (0, 0, 0)
     assert found["cosine"] == pytest.approx(1, abs=1e-15)
+    found = sums_of(a, Whole(np.zeros(a.shape))).measures()
+    assert np.isnan([found["cosine"], found["pearson"]]).all()
+    assert found["rel_l2"] == pytest.approx(1)
 
 
 def test_the_variation_is_compared_only_where_both_means_are_clear_of_zero() -> None:
@@ -84,24 +90,7 @@ def test_the_variation_is_compared_only_where_both_means_are_clear_of_zero() -> 
     assert math.isnan(sums_of(a, Whole(RNG.normal(0, 1, (100, 50)))).measures()["cv_diff"])
 
 
-def test_a_zero_matrix_has_no_direction() -> None:
-    a, _ = both()
-    found = sums_of(a, Whole(np.zeros(a.shape))).measures()
-    assert math.isnan(found["cosine"])
-    assert math.isnan(found["pearson"])
-    assert found["rel_l2"] == pytest.approx(1)
-
-
-def test_every_matrix_with_every_other_equals_the_pairs() -> None:
-    a, b = both()
-    cosine, r = gram([a, b, a])
-    one = sums_of(a, b).measures()
-    assert cosine[0, 1] == pytest.approx(one["cosine"], rel=1e-12)
-    assert r[0, 1] == pytest.approx(one["pearson"], rel=1e-12)
-    assert cosine[0, 2] == pytest.approx(1)
-
-
-def test_shapes_must_agree_and_values_be_finite() -> None:
+def test_two_matrices_of_one_shape_and_finite_values_are_needed() -> None:
     a, _ = both()
     with pytest.raises(ComparisonError, match=r"one shape, found \(150, 40\), \(2, 40\)"):
         list(joint_blocks([a, Whole(np.ones((2, 40)))]))
@@ -109,6 +98,8 @@ def test_shapes_must_agree_and_values_be_finite() -> None:
     broken[ROWS + 1, 3] = np.nan
     with pytest.raises(ComparisonError, match=rf"matrix 1, counted from 0, has a value in rows \[{ROWS}, {2 * ROWS}\)"):
         sums_of(a, Whole(broken))
+    with pytest.raises(ComparisonError, match="two were expected, found Solar"):
+        pair_sums({"Solar": a})
 
 
 def test_swapping_halves_twice_gives_the_matrix_back_and_odd_sizes_are_refused() -> None:
@@ -168,8 +159,3 @@ def test_shuffles_stay_within_their_blocks_and_hold_every_row() -> None:
     assert [block.shape for block in blocks] == [(5, ROWS), (5, 7)]
     for block in blocks:
         assert (np.sort(block, axis=1) == np.arange(block.shape[1])).all()
-
-
-def test_one_matrix_alone_is_an_error() -> None:
-    with pytest.raises(ComparisonError, match="two were expected, found Solar"):
-        pair_sums({"Solar": both()[0]})

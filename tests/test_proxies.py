@@ -9,7 +9,7 @@ import http.server
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -125,14 +125,9 @@ def test_https_goes_through_a_tunnel_which_the_proxy_may_refuse(
 
 
 WRONG_PROXIES = (
-    "socks5://me:secret@127.0.0.1:1080",
-    "ftp://me:secret@127.0.0.1:21",
-    "me:secret@127.0.0.1:port",
-    "http://me:se/cret@127.0.0.1:80",
-    "http://[bad",
-    f"http://{'a' * 70}.example:80",
-    "http://:80",
-)
+    "socks5://me:secret@127.0.0.1:1080", "ftp://me:secret@127.0.0.1:21", "me:secret@127.0.0.1:port",
+    "http://me:se/cret@127.0.0.1:80", "http://[bad", f"http://{'a' * 70}.example:80", "http://:80",
+)  # fmt: skip
 WANTED = (
     r"no proxy that can be used; an address such as http://host:port was expected \(socks5 needs the package socksio"
 )
@@ -171,41 +166,22 @@ def test_a_proxy_that_wants_a_login_says_how_to_give_it(hub: HubStandIn, monkeyp
     assert len(seen) == 1
 
 
-@pytest.fixture
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-def tls(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
+@pytest.mark.parametrize(
+    ("name", "named", "says"),
+    [("127.0.0.1", True, ""), ("127.0.0.1", False, "certificate verify failed"), ("x.example", True, "IP address mis")],
+    ids=["as it should be", "of an authority that nobody named", "of another host"],
+)
+def test_https_is_read_where_the_environment_names_the_authority_of_the_hosts_certificate(
+    make_hub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, named: bool, says: str
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    if named:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(name).configure_cert(context)
-    return context
-
-
-def test_https_is_read_where_the_environment_names_the_certificates(
-    make_hub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, authority: trustme.CA
-) -> None:
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    with serving(Plain, tls(authority)) as port:
+    with serving(Plain, context) as port, pytest.raises(TryAgainError, match=says) if says else nullcontext():
         assert get(f"https://127.0.0.1:{port}/a") == b"by TLS"
-
-
-def test_a_certificate_of_somebody_else_is_refused(make_hub: Callable[..., Any], authority: trustme.CA) -> None:
-    with serving(Plain, tls(authority)) as port, pytest.raises(TryAgainError, match="certificate verify failed"):
-        get(f"https://127.0.0.1:{port}/a")
-
-
-def test_a_certificate_of_another_host_is_refused(
-    make_hub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, authority: trustme.CA
-) -> None:
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    with (
-        serving(Plain, tls(authority, "other.example")) as port,
-        pytest.raises(TryAgainError, match="IP address mismatch"),
-    ):
-        get(f"https://127.0.0.1:{port}/a")
 
 
 @pytest.fixture

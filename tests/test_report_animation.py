@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from PIL import Image
@@ -81,7 +82,5 @@ def test_a_page_numbers_an_animation_marks_a_replica_and_frees_its_figure(
 @pytest.mark.parametrize("study", list_studies())
 def test_every_models_name_can_be_read_in_its_colour(study: str) -> None:
     for colour in load_study(study).colours.values():
-        red, green, blue = (
-            ((c + 0.055) / 1.055) ** 2.4 if c > 0.04045 else c / 12.92 for c in to_rgb(readable(colour))
-        )
-        assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 4.45
+        linear = [((c + 0.055) / 1.055) ** 2.4 if c > 0.04045 else c / 12.92 for c in to_rgb(readable(colour))]
+        assert 1.05 / (np.dot((0.2126, 0.7152, 0.0722), linear) + 0.05) >= 4.45

@@ -21,7 +21,7 @@ def small(folder: Path, *sources: str) -> Notebook:
 
 
 def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "import os\nprint(study, seed, os.getcwd())")
+    notebook = with_metadata(small(tmp_path, "import os\nprint(study, seed, os.getcwd())"), UNKNOWN_KERNEL)
     outputs = []
     for name in ("one", "two"):
         output = tmp_path / name / "01_try.ipynb"
@@ -35,43 +35,33 @@ def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp
 
 
 FOREIGN = {"argv": ["/nowhere/python", "-f", "{connection_file}"], "display_name": "other", "language": "python"}
+UNKNOWN_KERNEL = {"kernelspec": {"name": "no-such-kernel", "display_name": "no"}}
+OTHER_LANGUAGE = {"kernelspec": {"name": "ir", "language": "R"}, "language_info": {"name": "R"}}
 
 
-@pytest.mark.parametrize("variable", ["JUPYTER_PATH", "JUPYTER_DATA_DIR"])
-def test_a_notebook_runs_in_the_interpreter_of_this_program_whatever_kernels_are_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+def with_metadata(notebook: Notebook, metadata: dict[str, Any]) -> Notebook:
+    content = json.loads(notebook.path.read_text("utf-8"))
+    notebook.path.write_text(json.dumps(content | {"metadata": metadata}))
+    assert list(known_parameters(notebook)) == ["study", "seed"]
+    return notebook
+
+
+@pytest.mark.parametrize(
+    ("variable", "metadata"), [("JUPYTER_PATH", {}), ("JUPYTER_DATA_DIR", OTHER_LANGUAGE)], ids=["no metadata", "R"]
+)
+def test_a_notebook_runs_in_the_interpreter_of_this_program_whatever_it_says_and_whatever_kernels_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, metadata: dict[str, Any]
 ) -> None:
     spec = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
     spec.parent.mkdir(parents=True)
     spec.write_text(json.dumps(FOREIGN))
     monkeypatch.setenv(variable, str(tmp_path / "jupyter"))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
-    assert printed(small(tmp_path, "import sys\nprint(sys.executable)"), tmp_path) == f"{sys.executable}\n"
-
-
-METADATA: list[dict[str, Any]] = [
-    {},
-    {"kernelspec": {"name": "no-such-kernel", "display_name": "no"}},
-    {"kernelspec": {"name": "ir", "language": "R"}, "language_info": {"name": "R"}},
-]
-
-
-@pytest.mark.parametrize("metadata", METADATA, ids=["nothing", "a kernel that is not there", "another language"])
-def test_a_notebook_runs_whatever_its_metadata_say_of_kernel_and_language(
-    tmp_path: Path, metadata: dict[str, Any]
-) -> None:
-    notebook = small(tmp_path, "print(study)")
-    content = json.loads(notebook.path.read_text("utf-8"))
-    notebook.path.write_text(json.dumps(content | {"metadata": metadata}))
-    assert list(known_parameters(notebook)) == ["study", "seed"]
-    assert printed(notebook, tmp_path) == "b\n"
-
-
-def printed(notebook: Notebook, folder: Path) -> str:
-    """What its last cell printed."""
-    outcome = execute(notebook, folder / "out.ipynb", {"study": "b"}, folder, timeout=60)
+    notebook = with_metadata(small(tmp_path, "import sys\nprint(sys.executable)"), metadata)
+    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
     assert (outcome.status, outcome.error) == ("done", None)
-    return "".join(json.loads((folder / "out.ipynb").read_text("utf-8"))["cells"][-1]["outputs"][0]["text"])
+    cells = json.loads((tmp_path / "out.ipynb").read_text("utf-8"))["cells"]
+    assert "".join(cells[-1]["outputs"][0]["text"]) == f"{sys.executable}\n"
 
 
 def test_papermill_is_given_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,27 +77,23 @@ def test_papermill_is_given_whole_paths(tmp_path: Path, monkeypatch: pytest.Monk
     assert given == [str(tmp_path / "01_try.ipynb"), str(tmp_path / "reports" / ".01_try.ipynb.part.ipynb")]
 
 
-def test_a_failing_cell_is_told_with_its_number_and_first_line(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "1", "raise ValueError('first\\nsecond')")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
-    assert outcome.status == "failed"
-    assert outcome.error == "ValueError in cell 4: first"
-    assert "second" in (tmp_path / "out.ipynb").read_text("utf-8")
-
-
-def test_a_cell_that_takes_too_long_is_stopped_and_told(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "import time\ntime.sleep(60)")
-    (tmp_path / "out.ipynb").write_text("an older one")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=1)
-    assert outcome.error == "CellTimeout in cell 3: no cell may take longer than 1 s"
-    assert not (tmp_path / "out.ipynb").exists()
-
-
-def test_a_kernel_that_dies_is_told(tmp_path: Path) -> None:
-    notebook = small(tmp_path, "import os\nos._exit(1)")
-    outcome = execute(notebook, tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=30)
-    assert outcome.status == "failed"
-    assert str(outcome.error).startswith("DeadKernel in cell 3")
+@pytest.mark.parametrize(
+    ("source", "timeout", "error", "kept"),
+    [
+        ("raise ValueError('first\\nsecond')", 60, "ValueError in cell 4: first", "second"),
+        ("import time\ntime.sleep(60)", 1, "CellTimeout in cell 4: no cell may take longer than 1 s", None),
+        ("import os\nos._exit(1)", 30, "DeadKernel in cell 4: the kernel died; memory may have run out", None),
+    ],
+    ids=["a cell that fails", "a cell that takes too long", "a kernel that dies"],
+)
+def test_a_bad_end_is_told_with_the_number_of_its_cell_and_no_older_notebook_stays(
+    tmp_path: Path, source: str, timeout: int, error: str, kept: str | None
+) -> None:
+    output = tmp_path / "out.ipynb"
+    output.write_text("an older one")
+    outcome = execute(small(tmp_path, "1", source), output, {"study": "b"}, tmp_path, timeout)
+    assert (outcome.status, outcome.error) == ("failed", error)
+    assert kept in output.read_text("utf-8") if kept else not output.exists()
 
 
 def test_a_folder_in_the_place_of_the_executed_notebook_is_told(tmp_path: Path) -> None:

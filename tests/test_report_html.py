@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from report_notebooks import PICTURE, answer, code, display, markdown, write
@@ -32,58 +33,40 @@ def html_of(path: Path, before: Outcome | None = None, after: Outcome | None = N
     return write_report(read_report(path), path.with_suffix(".html"), before, after).read_text("utf-8")
 
 
-def test_the_answer_stands_at_the_top_and_nowhere_else(tmp_path: Path) -> None:
+def test_the_answer_stands_at_the_top_before_its_sections_and_the_page_needs_no_other_file(tmp_path: Path) -> None:
     html = html_of(executed(tmp_path))
     assert html.index("No: it is 0.03.") < html.index('id="question"')
     assert html.count("No: it is 0.03.") == 1
     assert "the answer in JupyterLab" not in html
-
-
-def test_the_question_is_the_only_first_heading(tmp_path: Path) -> None:
-    html = html_of(executed(tmp_path))
     assert re.findall(r"<h1>(.*?)</h1>", html) == ["Is it fair?"]
-
-
-def test_sections_are_opened_and_closed_and_listed_in_the_contents(tmp_path: Path) -> None:
-    html = html_of(executed(tmp_path))
     assert html.count("<section") == html.count("</section>") == 2
     assert re.findall(r'<li><a href="#([^"]+)">', html) == ["question", "result"]
-
-
-def test_code_is_folded_and_counted(tmp_path: Path) -> None:
-    html = html_of(executed(tmp_path))
     assert "<summary>Code, 2 lines</summary>" in html
     assert "<summary>Code, 1 line</summary>" in html
     assert html.count("<details") == 3
-
-
-def test_the_thumbnail_is_kept_for_the_index_and_not_shown(tmp_path: Path) -> None:
-    report = read_report(executed(tmp_path))
-    assert report.thumbnail == PICTURE
-    assert html_of(executed(tmp_path)).count("<img") == 1
-
-
-def test_a_marked_figure_is_kept_for_the_top_of_the_index(tmp_path: Path) -> None:
-    cell = code("x", display({"text/html": FIGURE}, {"lnsim": {"headline": True}}))
-    assert read_report(executed(tmp_path, cell)).headline == FIGURE.replace("Figure 1. ", "")
-    assert read_report(executed(tmp_path)).headline == ""
-
-
-def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
-    html = html_of(executed(tmp_path))
     assert not re.findall(r'(?:src|href)="(?:https?:)?//', html)
     assert not re.findall(r"<link(?! rel=\"icon\")|@import|url\((?!data:)", html)
     assert "<math" in html
+    assert "Previous" not in html
+
+
+def test_the_thumbnail_and_a_marked_figure_are_kept_for_the_index_and_no_empty_box_is_shown(
+    tmp_path: Path,
+) -> None:
+    report = read_report(executed(tmp_path))
+    assert report.thumbnail == PICTURE
+    assert report.headline == ""
+    cell = code("x", display({"text/html": FIGURE}, {"lnsim": {"headline": True}}), display({"text/plain": ""}))
+    assert read_report(executed(tmp_path, cell)).headline == FIGURE.replace("Figure 1. ", "")
+    assert '<pre class="cell stream"></pre>' not in html_of(executed(tmp_path, cell))
+    assert html_of(executed(tmp_path)).count("<img") == 1
 
 
 def test_neighbours_stand_in_the_bar_and_at_the_foot_with_their_questions(tmp_path: Path) -> None:
-    html = html_of(
-        executed(tmp_path),
-        Outcome("00", "00_a", "What was read?", "done", 1.0),
-        Outcome("05", "05_b", "What <changed>?", "done", 1.0),
-    )
+    before, after = (Outcome(n, f"{n}_a", question, "done", 1.0) for n, question in (("00", "?"), ("05", "<What>?")))
+    html = html_of(executed(tmp_path), before, after)
     assert '<a href="00_a.html">Previous: 00</a>' in html
-    assert '<a href="05_b.html"><small>Next</small><b>05 What &lt;changed&gt;?</b></a>' in html
+    assert '<a href="05_a.html"><small>Next</small><b>05 &lt;What&gt;?</b></a>' in html
     assert "../index.html#small_models" in html
 
 
@@ -93,10 +76,6 @@ def test_tables_lead_to_the_copies_of_their_csvs_and_the_foot_to_the_provenance_
     assert '<a href="tables/01_r.csv">01_r.csv</a>' in html
     assert "../data/tables" not in html
     assert '<a href="provenance.html">provenance</a>' in html
-
-
-def test_the_first_report_has_no_link_to_a_previous_one(tmp_path: Path) -> None:
-    assert "Previous" not in html_of(executed(tmp_path))
 
 
 @pytest.mark.parametrize(("source", "banner"), [("stored", False), ("hub", False), ("replica", True)])
@@ -111,38 +90,32 @@ def test_hostile_texts_of_every_kind_show_as_text(tmp_path: Path) -> None:
         code(f"x = '{evil}'", {"output_type": "stream", "name": "stdout", "text": evil}),
         code("y", display({"text/html": evil, "text/plain": evil}), display({"text/markdown": evil})),
         code("z", {"output_type": "error", "ename": evil, "evalue": evil, "traceback": []}),
-        code(
-            "w", {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": {"text/plain": evil}}
-        ),
+        code("w", {**display({"text/plain": evil}), "output_type": "execute_result", "execution_count": 1}),
     ]
     html = html_of(executed(tmp_path, *cells, finding=evil, study="small_models"))
     assert "alert(1)</script>" not in html
     assert html.count("&lt;script&gt;alert(1)") >= 6
 
 
-def test_output_without_any_text_leaves_no_empty_box(tmp_path: Path) -> None:
-    html = html_of(executed(tmp_path, code("x", display({"text/plain": ""}))))
-    assert '<pre class="cell stream"></pre>' not in html
-
-
 def test_the_same_notebook_gives_the_same_bytes(tmp_path: Path) -> None:
     assert html_of(executed(tmp_path / "a")) == html_of(executed(tmp_path / "b"))
 
 
-def test_a_notebook_without_an_answer_is_no_report(tmp_path: Path) -> None:
-    with pytest.raises(NotebookError, match=r"01_a.ipynb: it gives no answer; call page.answer"):
-        read_report(write(tmp_path / "01_a.ipynb", markdown("# Q")))
-
-
-def test_a_notebook_without_a_question_is_no_report(tmp_path: Path) -> None:
-    with pytest.raises(NotebookError, match="it has no first heading"):
-        read_report(write(tmp_path / "01_a.ipynb", code("x", answer())))
-
-
-def test_a_file_that_is_no_notebook_is_named(tmp_path: Path) -> None:
-    (tmp_path / "01_a.ipynb").write_text("{")
-    with pytest.raises(NotebookError, match=r"Reading the executed notebook 01_a.ipynb"):
-        read_report(tmp_path / "01_a.ipynb")
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([markdown("# Q")], r"01_a.ipynb: it gives no answer; call page.answer"),
+        ([code("x", answer())], "it has no first heading"),
+        (None, r"Reading the executed notebook 01_a.ipynb"),
+    ],
+    ids=["no answer", "no question", "no notebook"],
+)
+def test_what_is_no_report_is_named(tmp_path: Path, cells: list[Any] | None, message: str) -> None:
+    path = write(tmp_path / "01_a.ipynb", *(cells or []))
+    if cells is None:
+        path.write_text("{")
+    with pytest.raises(NotebookError, match=message):
+        read_report(path)
 
 
 def test_a_formula_that_cannot_be_read_leaves_no_page(tmp_path: Path) -> None:

@@ -13,29 +13,21 @@ from lnsim.report.run import plan_study, run_plans
 from lnsim.study.catalog import load_study
 from lnsim.study.vectors import fetch_study, study_vectors
 
-STUDY = """
+MODEL = """
+[[models]]
+key = "{0}"
+label = "{1}"
+repo_id = "owner/{0}"
+revision = "main"
+colour = "{2}"
+family = "Llama"
+kind = "dense"
+"""
+STUDY = f"""
 title = "Two tiny models"
 about = "A study that no notebook was written for."
 sources = ["hub"]
-
-[[models]]
-key = "one"
-label = "One <script>alert(1)</script>"
-repo_id = "owner/one"
-revision = "main"
-colour = "#0b5fa5"
-family = "Llama"
-kind = "dense"
-
-[[models]]
-key = "two"
-label = "Two"
-repo_id = "owner/two"
-revision = "main"
-colour = "#bf4a00"
-family = "Llama"
-kind = "dense"
-
+{MODEL.format("one", "One <script>alert(1)</script>", "#0b5fa5")}{MODEL.format("two", "Two", "#bf4a00")}
 [experiments.01]
 model = "one"
 roles = ["pre_attention", "pre_mlp"]
@@ -57,19 +49,27 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
-def test_a_study_is_fetched_once_and_its_report_says_hub_and_commit(home: Path, hub: HubStandIn) -> None:
+@pytest.fixture
+def stocked(hub: HubStandIn) -> HubStandIn:
     hub.add("owner/one", checkpoint_files(llama_tensors(n_layers=5), {**LLAMA_CONFIG, "num_hidden_layers": 5}))
     hub.add("owner/two", checkpoint_files(llama_tensors(), LLAMA_CONFIG), gated=True)
+    return hub
+
+
+@pytest.mark.usefixtures("home")
+def test_a_study_is_fetched_once_and_what_could_be_read_is_there_with_its_commit(stocked: HubStandIn) -> None:
     study = load_study("tiny")
-    failed = fetch_study(study)
-    assert list(failed) == ["two"]
-    asked = len(hub.requests)
-
+    assert list(fetch_study(study)) == ["two"]
+    asked = len(stocked.requests)
     found = study_vectors(study, "hub")
-    assert found.vectors["one"].commit == COMMIT
-    assert list(found.missing) == ["two"]
+    assert (found.kind, found.vectors["one"].commit, list(found.missing)) == ("hub", COMMIT, ["two"])
+    assert len(stocked.requests) == asked
 
+
+@pytest.mark.slow
+def test_the_report_of_a_study_says_hub_and_commit_and_asks_nothing_more(home: Path, stocked: HubStandIn) -> None:
+    fetch_study(load_study("tiny"))
+    asked = len(stocked.requests)
     notebooks = [n for n in list_notebooks(Path(__file__).parents[1] / "notebooks") if n.number == "01"]
     plan = plan_study("tiny", "hub", notebooks, asked=True)
     (run,) = run_plans([plan], home / "reports", home, {}, 1, 120, lambda study, outcome: None)
@@ -80,4 +80,4 @@ def test_a_study_is_fetched_once_and_its_report_says_hub_and_commit(home: Path, 
     assert COMMIT in html
     assert "python run_all.py --study tiny --source hub --only 01" in html
     assert "<script>alert(1)" not in html
-    assert len(hub.requests) == asked
+    assert len(stocked.requests) == asked

@@ -43,40 +43,27 @@ def test_a_setting_is_a_name_and_a_literal_or_text(text: str, expected: tuple[st
     assert parse_setting(text) == expected
 
 
-@pytest.mark.parametrize("text", ["seed", "=1", "1a=2", "a b=1"])
-def test_a_setting_without_name_or_value_is_refused(text: str) -> None:
-    with pytest.raises(NotebookError, match="expected name=value, for example seed=1"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *((text, "expected name=value, for example seed=1") for text in ("seed", "=1", "1a=2", "a b=1")),
+        ("study=x", "use --study for it"),
+        ("source=x", "use --source for it"),
+        ("seed={1, 2}", "expected a number, a text, True, False, None or a list"),
+    ],
+)
+def test_a_setting_that_cannot_be_one_is_refused(text: str, message: str) -> None:
+    with pytest.raises(NotebookError, match=message):
         parse_setting(text)
 
 
-@pytest.mark.parametrize("name", ["study", "source"])
-def test_the_study_and_its_source_have_options_of_their_own(name: str) -> None:
-    with pytest.raises(NotebookError, match=f"use --{name} for it"):
-        parse_setting(f"{name}=x")
-
-
-def test_a_value_that_a_notebook_cannot_hold_is_refused() -> None:
-    with pytest.raises(NotebookError, match="expected a number, a text, True, False, None or a list"):
-        parse_setting("seed={1, 2}")
-
-
-def test_notebooks_are_listed_by_number_with_their_question(tmp_path: Path) -> None:
-    small(tmp_path, name="05_b.ipynb")
-    small(tmp_path, name="01_a.ipynb")
-    found = list_notebooks(tmp_path)
-    assert [(notebook.number, notebook.question) for notebook in found] == [
-        ("01", "Does it run?"),
-        ("05", "Does it run?"),
-    ]
-
-
-def test_a_folder_without_notebooks_is_an_error(tmp_path: Path) -> None:
+def test_notebooks_are_listed_by_number_with_their_question_and_each_number_once(tmp_path: Path) -> None:
     with pytest.raises(NotebookError, match="holds none"):
         list_notebooks(tmp_path)
-
-
-def test_a_number_used_twice_is_an_error(tmp_path: Path) -> None:
-    small(tmp_path, name="01_a.ipynb")
+    for name in ("05_b.ipynb", "01_a.ipynb"):
+        small(tmp_path, name=name)
+    expected = [("01", "Does it run?"), ("05", "Does it run?")]
+    assert [(notebook.number, notebook.question) for notebook in list_notebooks(tmp_path)] == expected
     small(tmp_path, name="01_b.ipynb")
     with pytest.raises(NotebookError, match="the number 01 is used twice"):
         list_notebooks(tmp_path)
@@ -138,11 +125,8 @@ def test_a_notebook_that_papermill_could_not_read_is_refused_before_it_runs(tmp_
             known_parameters(notebook)
 
 
-def test_parameters_are_those_of_the_tagged_cell(tmp_path: Path) -> None:
+def test_parameters_are_those_of_the_tagged_cell_without_which_a_notebook_is_refused(tmp_path: Path) -> None:
     assert list(known_parameters(small(tmp_path, "other = 1"))) == ["study", "seed"]
-
-
-def test_a_notebook_without_the_tag_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotebookError, match="no cell has the tag 'parameters'"):
         known_parameters(small(tmp_path, tagged=False))
 
@@ -154,15 +138,9 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
         check_parameters(known, {"sead": 1})
 
 
-def three(folder: Path) -> tuple[Notebook, ...]:
-    return tuple(small(folder, name=f"{number}_a.ipynb") for number in ("00", "01", "05"))
-
-
 @pytest.mark.parametrize("only", ["01,05", "1,5", " 01 , 05 "])
-def test_only_selects_by_number(tmp_path: Path, only: str) -> None:
-    assert [notebook.number for notebook in select_notebooks(three(tmp_path), only)] == ["01", "05"]
-
-
-def test_an_unknown_number_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+def test_only_selects_by_number_and_an_unknown_one_is_refused_with_the_known_ones(tmp_path: Path, only: str) -> None:
+    three = [small(tmp_path, name=f"{number}_a.ipynb") for number in ("00", "01", "05")]
+    assert [notebook.number for notebook in select_notebooks(three, only)] == ["01", "05"]
     with pytest.raises(NotebookError, match="there is no 07; known are 00, 01, 05"):
-        select_notebooks(three(tmp_path), "01,07")
+        select_notebooks(three, "01,07")

@@ -8,29 +8,18 @@ from lnsim.errors import NotebookError
 from lnsim.report.prose import clean_html, code_html, prose_html, slug
 
 
-def test_a_display_formula_becomes_mathml_in_its_own_box() -> None:
+def test_a_formula_becomes_mathml_in_its_own_box_or_in_the_line() -> None:
     html = prose_html(r"Let" + "\n\n" + r"$$c = \frac{1}{2}$$" + "\n\nbe so.")
     assert '<div class="eq" role="group"' in html
     assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in html
     assert "<p><div" not in html
     assert "$" not in html
-
-
-def test_a_formula_in_the_line_becomes_mathml() -> None:
     assert 'display="inline"' in prose_html("with $c_a$ as above")
 
 
 def test_a_formula_that_cannot_be_read_is_named() -> None:
     with pytest.raises(NotebookError, match="Turning the formula 'a_b_c' into MathML: DoubleSubscriptsError"):
         prose_html("$a_b_c$")
-
-
-def test_raw_html_in_markdown_shows_as_text() -> None:
-    assert "<script" not in prose_html("<script>alert(1)</script> and <img src=x onerror=alert(1)>")
-
-
-def test_a_link_that_runs_script_is_disarmed() -> None:
-    assert "javascript:" not in prose_html("[x](javascript:alert(1))")
 
 
 def test_headings_of_sections_get_ids() -> None:
@@ -55,7 +44,8 @@ def test_pieces_of_a_page_pass_the_allow_list_unchanged() -> None:
         '<div class="scroll" role="region" aria-labelledby="cap-1" tabindex="0"><table class="dataframe">'
         '<caption id="cap-1"><b>T</b></caption><thead><tr><td></td><th scope="col">a</th></tr></thead></table></div>'
     )
-    assert clean_html(piece) == piece
+    picture = '<img src="data:image/svg+xml;base64,PHN2Zy8+" alt="a line">'
+    assert clean_html(piece + picture) == piece + picture
 
 
 @pytest.mark.parametrize(
@@ -78,8 +68,3 @@ def test_what_could_load_or_run_is_dropped(hostile: str) -> None:
     cleaned = clean_html(hostile)
     for sign in ("<script", "src=", "href=", "onclick", "onload", "url(", "<iframe", "@import", "style="):
         assert sign not in cleaned
-
-
-def test_a_picture_of_data_stays() -> None:
-    picture = '<img src="data:image/svg+xml;base64,PHN2Zy8+" alt="a line">'
-    assert clean_html(picture) == picture

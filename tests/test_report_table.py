@@ -55,58 +55,31 @@ def test_a_value_reads_as_in_print(value: object, spec: str, expected: str) -> N
     assert cell_text(value, spec) == expected
 
 
-def test_every_header_has_its_scope_and_the_empty_corner_is_no_header() -> None:
-    cells = Cells(written(pd.DataFrame({"a": [1.0]}, index=["row"])))
-    assert all("scope" in attributes for tag, attributes in cells.tags if tag == "th")
-    assert next(tag for tag, _ in cells.tags if tag in ("td", "th")) == "td"
-
-
-def test_the_caption_names_the_box_that_scrolls() -> None:
-    tags = Cells(written(pd.DataFrame({"a": [1.0]}, index=["row"]))).tags
+def test_every_header_has_its_scope_the_caption_names_the_box_and_text_stands_left() -> None:
+    html = written(pd.DataFrame({"kind": ["copy"], "r": [-0.5]}, index=["x"]), labels={"kind": "Kind"})
+    tags = Cells(html).tags
+    assert all("scope" in attributes for tag, attributes in tags if tag == "th")
+    assert next(tag for tag, _ in tags if tag in ("td", "th")) == "td"  # the empty corner is no header
     assert next(a for tag, a in tags if tag == "div")["aria-labelledby"] == "cap-1"
     assert next(a for tag, a in tags if tag == "caption")["id"] == "cap-1"
-
-
-def test_text_columns_stand_left_and_number_columns_do_not() -> None:
-    html = written(pd.DataFrame({"kind": ["copy"], "r": [-0.5]}, index=["x"]))
-    assert '<th scope="col" class="text">kind</th>' in html
+    assert '<th scope="col" class="text">Kind</th>' in html
     assert "<td>−0.500</td>" in html
 
 
-def test_columns_of_two_levels_get_group_headers() -> None:
+def test_columns_of_two_levels_get_group_headers_and_attributes_may_go_downwards() -> None:
     columns = pd.MultiIndex.from_tuples([("pre_mlp", "cosine"), ("pre_mlp", "r"), ("final", "r")])
     html = written(pd.DataFrame([[1.0, 2.0, 3.0]], columns=columns, index=pd.Index([4], name="layer")))
     assert '<th scope="colgroup" colspan="2">pre-MLP</th>' in html
     assert '<th scope="colgroup" colspan="1">final</th>' in html
-
-
-def test_transposing_keeps_the_format_of_each_attribute() -> None:
-    frame = pd.DataFrame({"p_value": [0.0001], "layers": [30]}, index=["pre_mlp"])
+    frame = pd.DataFrame({"p_value": [0.0001], "layers": [30]}, index=["pre_mlp"])  # on its side each keeps its format
     assert {"0.0001", "30", "p value", "pre-MLP"} <= set(Cells(written(frame, transpose=True)).texts)
 
 
-def test_row_numbers_give_way_to_the_first_column() -> None:
+def test_row_numbers_give_way_to_the_first_column_and_evenly_spaced_layers_are_a_name_and_stay() -> None:
     texts = Cells(written(pd.DataFrame({"model": ["a", "b"], "n": [1, 2]}))).texts
     assert texts == ["model", "n", "a", "1", "b", "2"]
-
-
-def test_evenly_spaced_layers_are_a_name_and_stay() -> None:
-    frame = pd.DataFrame({"layer": [5, 10, 15], "a": [1.0, 2.0, 3.0], "b": 0.5}).set_index("layer")
-    frame.index = pd.RangeIndex(5, 20, 5, name="layer")
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": 0.5}, index=pd.RangeIndex(5, 20, 5, name="layer"))
     assert Cells(written(frame)).texts[:5] == ["layer", "a", "b", "5", "1.000"]
-
-
-def test_a_model_name_cannot_bring_in_an_element() -> None:
-    html = written(pd.DataFrame({"<b>x": ["<script>"]}, index=["<img src=x>"]))
-    assert "<script" not in html
-    assert "<img" not in html
-
-
-def test_labels_replace_names() -> None:
-    assert "Alpha" in written(pd.DataFrame({"a": [1, 2]}, index=["x", "y"]), labels={"a": "Alpha"})
-
-
-def test_an_empty_table_is_refused() -> None:
     with pytest.raises(NotebookError, match="'cap-1': it has no rows or no columns"):
         written(pd.DataFrame())
 
@@ -121,13 +94,10 @@ def long(n: int) -> pd.DataFrame:
     return pd.DataFrame({"r": np.arange(n) / 7, "word": "x"}, index=[f"row {place}" for place in range(n)])
 
 
-def test_a_table_of_a_few_rows_neither_sorts_nor_scrolls() -> None:
+def test_a_table_of_more_than_a_few_rows_can_be_sorted_by_numbers_with_more_digits_than_are_shown() -> None:
     html = written(long(4))
     assert 'class="dataframe"' in html
     assert "data-v" not in html
-
-
-def test_a_longer_table_can_be_sorted_by_numbers_with_more_digits_than_are_shown() -> None:
     html = written(long(6))
     assert '<table class="dataframe sorts">' in html
     assert '<td data-v="0.1428571429">0.143</td><td class="text">x</td>' in html
@@ -140,23 +110,14 @@ def test_a_long_table_scrolls_in_its_own_box_unless_it_is_wanted_whole() -> None
 
 
 def test_rows_say_what_their_pair_is_and_the_relation_stands_in_its_colour() -> None:
-    frame = pd.DataFrame(
-        {"group": ["related", "independent"], "relation": ["exact copy", "independent"], "n": [1, 2]},
-        index=["A × B", "A × C"],
-    )
-    html = written(frame)
+    relations = {"group": ["related", "independent"], "relation": ["exact copy", "independent"], "n": [1, 2]}
+    html = written(pd.DataFrame(relations, index=["A × B", "A × C"]))
     assert '<tr data-kind="related"><th scope="row">A × B</th><td class="text rel">exact copy</td>' in html
     assert '<tr data-kind="independent">' in html
     assert ">group<" not in html
-
-
-def test_comparisons_within_a_model_are_a_group_without_a_colour() -> None:
     html = written(pd.DataFrame({"group": ["within", "related"], "n": [1, 2]}, index=["x", "y"]))
-    assert '<tr data-kind="within"><th scope="row">x</th><td class="text">within</td>' in html
+    assert '<tr data-kind="within"><th scope="row">x</th><td class="text">within</td>' in html  # without a colour
     assert '<td class="text rel">related</td>' in html
-
-
-def test_other_groups_are_plain_text() -> None:
     html = written(pd.DataFrame({"group": ["dense"], "n": [1]}, index=["x"]))
     assert "data-kind" not in html
     assert ">group<" in html
@@ -169,11 +130,6 @@ def test_a_line_is_drawn_where_another_group_begins() -> None:
     assert html.index('<tr class="gap" data-kind="independent">') > html.index(">x<")
     assert 'class="gap"' not in written(frame)
     assert 'class="gap"' not in written(frame.drop(columns="group"), parted=True)
-
-
-def test_a_strip_is_a_picture_in_its_cell() -> None:
-    frame = pd.DataFrame({"strip": [Strip(0.5, -0.1, 0.1, "related")]}, index=["x"])
-    assert '<td class="text"><svg class="strip"' in written(frame)
 
 
 def test_readers_may_filter_by_any_column_of_kinds() -> None:
@@ -195,29 +151,22 @@ def numbers(html: str, name: str) -> list[float]:
     return [float(value) for value in re.findall(rf' {name}="(-?[\d.]+)"', html)]
 
 
-def test_the_mark_lies_between_the_ends_of_the_scale() -> None:
-    html = Strip(0.4, -0.05, 0.07, "related").html
-    assert numbers(html, "cx") == [68.0]
-    assert numbers(html, "x") + numbers(html, "width")[:1] == [23.0, 12.0]
-    assert '<circle class="rel"' in html
-
-
-def test_what_lies_beyond_the_scale_is_drawn_at_its_end() -> None:
-    assert numbers(Strip(-0.9, -0.3, 0.3, "independent").html, "cx") == [8.0]
-
-
-def test_it_is_hidden_from_readers_who_do_not_see_it_and_passes_the_allow_list() -> None:
-    html = Strip(0.4, -0.05, 0.07, "disputed").html
-    assert 'aria-hidden="true"' in html
-    assert clean_html(html) == html
+def test_a_strip_is_a_picture_in_its_cell_whose_mark_lies_between_the_ends_of_the_scale() -> None:
+    strip = Strip(0.4, -0.05, 0.07, "related")
+    assert numbers(strip.html, "cx") == [68.0]
+    assert numbers(strip.html, "x") + numbers(strip.html, "width")[:1] == [23.0, 12.0]
+    assert '<circle class="rel"' in strip.html
+    assert numbers(Strip(-0.9, -0.3, 0.3, "independent").html, "cx") == [8.0]  # beyond it
+    assert 'aria-hidden="true"' in strip.html
+    assert clean_html(strip.html) == strip.html
+    assert '<td class="text"><svg class="strip"' in written(pd.DataFrame({"strip": [strip]}, index=["x"]))
 
 
 @pytest.mark.parametrize(("values", "found"), [((0.1, 0.2, 0.1), "0.2 and 0.1"), ((float("nan"), 0, 1), "nan")])
-def test_an_undefined_value_or_a_range_upside_down_is_refused(values: tuple[float, ...], found: str) -> None:
+def test_an_undefined_value_a_range_upside_down_and_an_unknown_group_are_refused(
+    values: tuple[float, ...], found: str
+) -> None:
     with pytest.raises(NotebookError, match=f"Drawing a strip: expected r and an ascending range, found .*{found}"):
         Strip(*values, "related")  # type: ignore[arg-type]
-
-
-def test_an_unknown_group_is_refused() -> None:
     with pytest.raises(NotebookError, match="'cousins' is none of related, independent, disputed"):
         Strip(0.1, 0.0, 0.2, "cousins")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from command_line import loaded
 
 from lnsim.report.notebooks import Notebook
 from lnsim.report.record import Outcome, StudyRun
@@ -25,11 +25,7 @@ def run_all(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setitem(sys.modules, "rfc3987_syntax", sys.modules.get("rfc3987_syntax"))
-    spec = importlib.util.spec_from_file_location("run_all", HERE / "run_all.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(HERE / "run_all.py")
     monkeypatch.setattr(module, "list_notebooks", lambda folder: NOTEBOOKS)
     return module
 
@@ -42,20 +38,17 @@ DONE = Outcome("01", "01_a", "Question 01?", "done", 2.5)
 FAILED = Outcome("05", "05_a", "Question 05?", "failed", 1.0, "ValueError in cell 3: no")
 
 
-def test_no_arguments_mean_everything_offline(run_all: ModuleType) -> None:
+def test_no_arguments_mean_everything_offline_and_every_option_of_the_contract_is_taken(run_all: ModuleType) -> None:
     options = run_all.arguments([])
     assert (options.study, options.source, options.only, options.set) == (None, "auto", None, [])
     assert (options.jobs, options.timeout, options.reports) == (2, 600, HERE / "reports")
-
-
-def test_every_option_of_the_contract_is_taken(run_all: ModuleType) -> None:
-    words = (
-        "--study a b --source stored --only 01,03 --set seed=1 x=2 --set y=3 --reports out --jobs 3 --timeout 9 --list"
-    )
-    options = run_all.arguments(words.split())
+    words = "--study a b --source stored --only 01,03 --set seed=1 x=2 --set y=3 --reports out --jobs 3 --timeout 9"
+    options = run_all.arguments([*words.split(), "--list"])
     assert (options.study, options.set, options.jobs, options.timeout) == (["a", "b"], ["seed=1", "x=2", "y=3"], 3, 9)
-    assert options.reports == Path("out")
-    assert options.list
+    assert (options.reports, options.list) == (Path("out"), True)
+    # Kernels import lnsim from here, and use this environment.
+    assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == str(HERE)
+    assert os.environ["JUPYTER_PREFER_ENV_PATH"] == "1"
 
 
 @pytest.mark.parametrize("words", ["--source cloud", "--jobs 0", "--timeout x", "--nonsense", "extra"])
@@ -65,22 +58,26 @@ def test_a_wrong_command_line_ends_with_2(run_all: ModuleType, words: str) -> No
     assert ended.value.code == 2
 
 
-def test_an_error_is_one_line_on_stderr_and_exit_1(run_all: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_all.main(["--study", "nothing"]) == 1
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--study nothing", "There is no study 'nothing'"),
+        ("--study solar_glm --source stored", "python run_all.py --study solar_glm --source hub"),
+    ],
+    ids=["an unknown study", "a study without vectors that is asked for by name"],
+)
+def test_an_error_is_one_line_on_stderr_and_exit_1(
+    run_all: ModuleType, capsys: pytest.CaptureFixture[str], words: str, message: str
+) -> None:
+    assert run_all.main(words.split()) == 1
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith("run_all.py: There is no study 'nothing'")
+    assert told.err.startswith("run_all.py: ")
+    assert message in told.err
     assert told.err.count("\n") == 1
 
 
-def test_a_study_without_vectors_asked_for_by_name_is_an_error(
-    run_all: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_all.main(["--study", "solar_glm", "--source", "stored"]) == 1
-    assert "python run_all.py --study solar_glm --source hub" in capsys.readouterr().err
-
-
-def test_all_done_is_exit_0_and_a_line_a_notebook(
+def test_all_done_is_exit_0_and_a_line_a_notebook_and_one_failure_is_exit_1_with_its_error(
     run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nothing = StudyRun("solar_glm", "auto", {}, {"all": "no vectors:"}, command="python run_all.py --source hub")
@@ -90,11 +87,6 @@ def test_all_done_is_exit_0_and_a_line_a_notebook(
     assert "01_a" in told
     assert "2.5 s  done" in told
     assert "not run: no vectors: python run_all.py --source hub" in told
-
-
-def test_one_failure_is_exit_1_and_named_with_its_error(
-    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE, "05": FAILED}))
     assert run_all.main(["--study", "small_models"]) == 1
     assert "failed: ValueError in cell 3: no" in capsys.readouterr().out
@@ -150,11 +142,6 @@ def test_a_replica_is_made_before_any_notebook_runs_where_one_is_asked_for_or_no
     monkeypatch.setattr(run_all, "run_plans", lambda *_, **__: [])
     assert run_all.main(words.split()) == 0
     assert found == made
-
-
-def test_kernels_import_lnsim_from_here_and_use_this_environment(run_all: ModuleType) -> None:
-    assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == str(HERE)
-    assert os.environ["JUPYTER_PREFER_ENV_PATH"] == "1"
 
 
 def test_what_the_disk_refuses_is_one_line(

@@ -21,58 +21,45 @@ from lnsim.checkpoint.opening import find_source, open_checkpoint
 from lnsim.errors import FormatError, HubError, LnsimError, OfflineError, RepoNotFoundError, RevisionError, SourceError
 
 PAGE = "https://huggingface.co/org/pipe"
-FORMS = {
-    "gpt2": ("gpt2", None, ""),
-    "gpt2@main/onnx": ("gpt2", "main", "onnx"),
-    "org/pipe": ("org/pipe", None, ""),
-    "org/pipe/": ("org/pipe", None, ""),
-    " org/pipe\n": ("org/pipe", None, ""),
-    "_org/_pipe": ("_org/_pipe", None, ""),
-    "org/pipe@v1": ("org/pipe", "v1", ""),
-    "org/pipe@v1/": ("org/pipe", "v1", ""),
-    "org/pipe@refs/pr/3": ("org/pipe", "refs/pr/3", ""),
-    "org/pipe@refs/pr/3/sub/folder": ("org/pipe", "refs/pr/3", "sub/folder"),
-    "org/pipe@refs/convert/parquet/x": ("org/pipe", "refs/convert/parquet", "x"),
-    "org/pipe@refs%2Fpr%2F3/sub": ("org/pipe", "refs/pr/3", "sub"),
-    "org/pipe@feature%2Fx/sub": ("org/pipe", "feature/x", "sub"),
-    "org/pipe@main/sub/folder/": ("org/pipe", "main", "sub/folder"),
-    "org/pipe/sub/folder": ("org/pipe", None, "sub/folder"),
-    "org/pipe/sub/folder@v1": ("org/pipe", "v1", "sub/folder"),
-    "org/pipe/sub@feature/x": ("org/pipe", "feature/x", "sub"),
-    "org/pipe/model.safetensors": ("org/pipe", None, "model.safetensors"),
-    "org/pipe@main/sub/model.safetensors": ("org/pipe", "main", "sub/model.safetensors"),
-    "org/pipe/at@2/model.safetensors": ("org/pipe", None, "at@2/model.safetensors"),
-    "models/org/pipe": ("org/pipe", None, ""),
-    "hf://org/pipe": ("org/pipe", None, ""),
-    "hf://gpt2": ("gpt2", None, ""),
-    "hf://org/pipe@v1/sub/model.safetensors": ("org/pipe", "v1", "sub/model.safetensors"),
-    "hf://models/org/pipe@refs/pr/3/sub/": ("org/pipe", "refs/pr/3", "sub"),
-    PAGE: ("org/pipe", None, ""),
-    f"{PAGE}/": ("org/pipe", None, ""),
-    f"{PAGE}.git": ("org/pipe", None, ""),
-    f"{PAGE}?library=transformers#usage": ("org/pipe", None, ""),
-    f"{PAGE}/tree/main": ("org/pipe", "main", ""),
-    f"{PAGE}/tree/main?show_file_info=model.safetensors": ("org/pipe", "main", ""),
-    f"{PAGE}/tree/main/sub/folder/": ("org/pipe", "main", "sub/folder"),
-    f"{PAGE}/tree/refs%2Fpr%2F3/sub": ("org/pipe", "refs/pr/3", "sub"),
-    f"{PAGE}/tree/refs/pr/3/sub": ("org/pipe", "refs/pr/3", "sub"),
-    f"{PAGE}/blob/main/my%20folder/model.safetensors": ("org/pipe", "main", "my folder/model.safetensors"),
-    f"{PAGE}/resolve/main/model.safetensors?download=true": ("org/pipe", "main", "model.safetensors"),
-    f"{PAGE}/raw/{COMMIT}/model.safetensors#L1": ("org/pipe", COMMIT, "model.safetensors"),
-    f"{PAGE}/commit/{COMMIT}": ("org/pipe", COMMIT, ""),
-    "https://huggingface.co/models/org/pipe": ("org/pipe", None, ""),
-    "https://huggingface.co/api/models/org/pipe/revision/v1": ("org/pipe", "v1", ""),
-    "https://huggingface.co/gpt2": ("gpt2", None, ""),
-    "https://huggingface.co/gpt2/blob/main/model.safetensors": ("gpt2", "main", "model.safetensors"),
-    "https://huggingface.co/org/tree/tree/main": ("org/tree", "main", ""),
-    "HTTPS://HuggingFace.co/org/pipe": ("org/pipe", None, ""),
-    "http://www.huggingface.co/org/pipe": ("org/pipe", None, ""),
-    "https://hf.co/org/pipe/tree/main/sub": ("org/pipe", "main", "sub"),
-    "hf.co/org/pipe": ("org/pipe", None, ""),
-    "huggingface.co/org/pipe/tree/v1": ("org/pipe", "v1", ""),
-    "git@hf.co:org/pipe.git": ("org/pipe", None, ""),
-    "ssh://git@huggingface.co/org/pipe": ("org/pipe", None, ""),
-}
+MEANINGS = {
+    ("gpt2", None, ""): ["gpt2", "hf://gpt2", "https://huggingface.co/gpt2"],
+    ("gpt2", "main", "onnx"): ["gpt2@main/onnx"],
+    ("org/pipe", None, ""): [
+        "org/pipe", "org/pipe/", " org/pipe\n", "models/org/pipe", "hf://org/pipe", PAGE, f"{PAGE}/", f"{PAGE}.git",
+        f"{PAGE}?library=transformers#usage", "https://huggingface.co/models/org/pipe",
+        "HTTPS://HuggingFace.co/org/pipe", "http://www.huggingface.co/org/pipe", "hf.co/org/pipe",
+        "git@hf.co:org/pipe.git", "ssh://git@huggingface.co/org/pipe",
+    ],
+    ("_org/_pipe", None, ""): ["_org/_pipe"],
+    ("org/pipe", "v1", ""): [
+        "org/pipe@v1", "org/pipe@v1/", "https://huggingface.co/api/models/org/pipe/revision/v1",
+        "huggingface.co/org/pipe/tree/v1",
+    ],
+    ("org/pipe", "refs/pr/3", ""): ["org/pipe@refs/pr/3"],
+    ("org/pipe", "refs/pr/3", "sub/folder"): ["org/pipe@refs/pr/3/sub/folder"],
+    ("org/pipe", "refs/convert/parquet", "x"): ["org/pipe@refs/convert/parquet/x"],
+    ("org/pipe", "refs/pr/3", "sub"): [
+        "org/pipe@refs%2Fpr%2F3/sub", "hf://models/org/pipe@refs/pr/3/sub/", f"{PAGE}/tree/refs%2Fpr%2F3/sub",
+        f"{PAGE}/tree/refs/pr/3/sub",
+    ],
+    ("org/pipe", "feature/x", "sub"): ["org/pipe@feature%2Fx/sub", "org/pipe/sub@feature/x"],
+    ("org/pipe", "main", "sub/folder"): ["org/pipe@main/sub/folder/", f"{PAGE}/tree/main/sub/folder/"],
+    ("org/pipe", None, "sub/folder"): ["org/pipe/sub/folder"],
+    ("org/pipe", "v1", "sub/folder"): ["org/pipe/sub/folder@v1"],
+    ("org/pipe", None, "model.safetensors"): ["org/pipe/model.safetensors"],
+    ("org/pipe", "main", "sub/model.safetensors"): ["org/pipe@main/sub/model.safetensors"],
+    ("org/pipe", None, "at@2/model.safetensors"): ["org/pipe/at@2/model.safetensors"],
+    ("org/pipe", "v1", "sub/model.safetensors"): ["hf://org/pipe@v1/sub/model.safetensors"],
+    ("org/pipe", "main", ""): [f"{PAGE}/tree/main", f"{PAGE}/tree/main?show_file_info=model.safetensors"],
+    ("org/pipe", "main", "my folder/model.safetensors"): [f"{PAGE}/blob/main/my%20folder/model.safetensors"],
+    ("org/pipe", "main", "model.safetensors"): [f"{PAGE}/resolve/main/model.safetensors?download=true"],
+    ("org/pipe", COMMIT, "model.safetensors"): [f"{PAGE}/raw/{COMMIT}/model.safetensors#L1"],
+    ("org/pipe", COMMIT, ""): [f"{PAGE}/commit/{COMMIT}"],
+    ("gpt2", "main", "model.safetensors"): ["https://huggingface.co/gpt2/blob/main/model.safetensors"],
+    ("org/tree", "main", ""): ["https://huggingface.co/org/tree/tree/main"],
+    ("org/pipe", "main", "sub"): ["https://hf.co/org/pipe/tree/main/sub"],
+}  # fmt: skip
+FORMS = {form: meaning for meaning, forms in MEANINGS.items() for form in forms}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -110,6 +97,10 @@ NO_MODELS = {
     "org/pipe//sub": "behind the repo a plain path was expected",
     "org//pipe": "it cannot be a repo id",
     "org/a--b": "it cannot be a repo id",
+    "a/b?x": "it cannot be a repo id",
+    "a/b#x": "it cannot be a repo id",
+    "//127.0.0.1/a": "there is no such file or folder",
+    "a/\nb": "it cannot be a repo id",
     "C:\\models\\llama": "there is no such file or folder",
     "C:/models/llama": "there is no such file or folder",
     "models\\llama": "there is no such file or folder",
@@ -190,18 +181,11 @@ def same_bits(found: lnsim.NormVectors, tensors: dict[str, object]) -> bool:
     return {n: a.tobytes() for n, a in found.stored.items()} == {n: a.tobytes() for n, a in norms.items()}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "org/pipe/text_encoder",
-        "org/pipe@main/text_encoder/",
-        f"org/pipe@{COMMIT}/text_encoder",
-        "org/pipe/text_encoder@main",
-        "hf://org/pipe@main/text_encoder",
-        "{endpoint}/org/pipe/tree/main/text_encoder",
-        "{endpoint}/org/pipe/tree/main/text_encoder?x=y#z",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    "org/pipe/text_encoder", "org/pipe@main/text_encoder/", f"org/pipe@{COMMIT}/text_encoder",
+    "org/pipe/text_encoder@main", "hf://org/pipe@main/text_encoder", "{endpoint}/org/pipe/tree/main/text_encoder",
+    "{endpoint}/org/pipe/tree/main/text_encoder?x=y#z",
+])  # fmt: skip
 def test_the_weights_of_a_sub_folder_are_read_with_its_own_config(pipe: HubStandIn, source: str) -> None:
     source = source.format(endpoint=pipe.endpoint)
     found = lnsim.extract(source)
@@ -209,11 +193,8 @@ def test_the_weights_of_a_sub_folder_are_read_with_its_own_config(pipe: HubStand
     assert (found.commit, found.model_type, found.provenance["repo_id"]) == (COMMIT, "llama", "org/pipe")
     assert not any("other/" in path for path in pipe.paths())
     opened = open_checkpoint(source)
-    assert (opened.repo_id, opened.part, opened.where) == (
-        "org/pipe",
-        "text_encoder",
-        f"org/pipe@{COMMIT[:12]}/text_encoder",
-    )
+    assert (opened.repo_id, opened.part) == ("org/pipe", "text_encoder")
+    assert opened.where == f"org/pipe@{COMMIT[:12]}/text_encoder"
 
 
 def test_one_file_of_a_repo_is_read_with_the_config_beside_it(pipe: HubStandIn) -> None:
@@ -266,15 +247,12 @@ def test_several_files_are_named_as_they_can_be_typed(hub: HubStandIn) -> None:
     assert list(open_checkpoint("a/b@main/y.safetensors").headers) == ["y.safetensors"]
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("org/pipe@main/vae", r"no such folder or file\. Weights are in org/pipe@main/bare, org/pipe@main/other, "),
-        ("org/pipe/text_enc", "no such folder or file"),
-        ("org/pipe/original.ckpt", r"a folder or a \.safetensors file was expected\. Name its folder, org/pipe@main, "),
-        ("org/pipe/other/config.json", r"Name its folder, org/pipe@main/other, "),
-    ],
-)
+@pytest.mark.parametrize(("source", "message"), [
+    ("org/pipe@main/vae", r"no such folder or file\. Weights are in org/pipe@main/bare, org/pipe@main/other, "),
+    ("org/pipe/text_enc", "no such folder or file"),
+    ("org/pipe/original.ckpt", r"a folder or a \.safetensors file was expected\. Name its folder, org/pipe@main, "),
+    ("org/pipe/other/config.json", r"Name its folder, org/pipe@main/other, "),
+])  # fmt: skip
 def test_a_part_that_is_not_there_is_told_with_those_that_are(pipe: HubStandIn, source: str, message: str) -> None:
     with pytest.raises(SourceError, match=rf"^Opening org/pipe@{COMMIT[:12]}/.*{message}"):
         lnsim.extract(source)
@@ -310,19 +288,16 @@ def cache(tmp_path: Path) -> Path:
     return home
 
 
-@pytest.mark.parametrize(
-    ("below", "part"),
-    [
-        ("", ""),
-        ("/", ""),
-        ("/snapshots", ""),
-        (f"/snapshots/{COMMIT}", ""),
-        (f"/snapshots/{COMMIT}/", ""),
-        (f"/snapshots/{COMMIT}/model.safetensors", "model.safetensors"),
-        (f"/snapshots/{COMMIT}/text_encoder", "text_encoder"),
-        (f"/snapshots/{COMMIT}/other/model.safetensors", "other/model.safetensors"),
-    ],
-)
+@pytest.mark.parametrize(("below", "part"), [
+    ("", ""),
+    ("/", ""),
+    ("/snapshots", ""),
+    (f"/snapshots/{COMMIT}", ""),
+    (f"/snapshots/{COMMIT}/", ""),
+    (f"/snapshots/{COMMIT}/model.safetensors", "model.safetensors"),
+    (f"/snapshots/{COMMIT}/text_encoder", "text_encoder"),
+    (f"/snapshots/{COMMIT}/other/model.safetensors", "other/model.safetensors"),
+])  # fmt: skip
 def test_a_folder_of_the_hubs_cache_is_the_repo_at_its_commit(
     hub: HubStandIn, cache: Path, below: str, part: str
 ) -> None:

@@ -90,12 +90,7 @@ def test_a_disk_that_refuses_is_one_sentence_and_leaves_nothing(
 
 @pytest.mark.parametrize(
     ("repo_id", "name"),
-    [
-        ("../../etc/passwd", "etc--passwd"),
-        ("a/b\0c\n", "a--b-c"),
-        ("", "model"),
-        ("x" * 500, "x" * 120),
-    ],
+    [("../../etc/passwd", "etc--passwd"), ("a/b\0c\n", "a--b-c"), ("", "model"), ("x" * 500, "x" * 120)],
 )
 def test_a_file_name_is_safe_whatever_the_repo_is_called(repo_id: str, name: str) -> None:
     assert extract_name(repo_id, None) == f"{name}.safetensors"

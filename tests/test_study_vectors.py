@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,45 +29,32 @@ def test_auto_gives_the_stored_vectors_of_every_model_in_the_studys_order() -> N
     assert not found.missing
 
 
-def test_only_the_models_asked_for_are_read() -> None:
-    assert list(study_vectors(load_study("small_models"), "stored", ["smollm2"]).vectors) == ["smollm2"]
-
-
 def test_a_model_without_a_stored_file_is_missing_with_the_reason() -> None:
     study = load_study("small_models")
     lost = changed(study, models=(replace(study.models[0], stored="no-such-file"), *study.models[1:]))
     found = study_vectors(lost)
+    assert list(study_vectors(study, "stored", ["smollm2"]).vectors) == ["smollm2"]
     assert list(found.missing) == [study.models[0].key]
     assert "There is no stored model 'no-such-file'" in found.missing[study.models[0].key]
+    found = study_vectors(changed(study, sources=("stored", "hub")), "hub", ["smollm2"])
+    assert "no commit is on record" in found.missing["smollm2"]  # hub means an extract with one
 
 
-def test_an_unknown_model_key_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(StudyError, match="'small_models' has no model 'gpt'; its models are minilm, "):
-        study_vectors(load_study("small_models"), "auto", ["gpt"])
-
-
-def test_an_unknown_source_is_refused() -> None:
-    with pytest.raises(StudyError, match="'cloud' is not a source; known are auto, stored, hub, replica"):
-        study_vectors(load_study("small_models"), "cloud")
-
-
-def test_a_source_that_the_study_does_not_allow_is_refused() -> None:
-    with pytest.raises(StudyError, match="does not allow the source 'hub', only stored"):
-        study_vectors(load_study("small_models"), "hub")
-    with pytest.raises(StudyError, match="does not allow the source 'hub'"):
-        fetch_study(load_study("small_models"))
-
-
-def test_a_replica_never_stands_in_for_stored_vectors() -> None:
-    found = study_vectors(load_study("solar_glm"), "stored")
-    assert found.kind == "stored"
-    assert not found.vectors
-
-
-def test_hub_means_an_extract_with_a_commit() -> None:
-    study = changed(load_study("small_models"), sources=("stored", "hub"))
-    found = study_vectors(study, "hub", ["smollm2"])
-    assert "no commit is on record" in found.missing["smollm2"]
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda study: study_vectors(study, "auto", ["gpt"]),
+         "'small_models' has no model 'gpt'; its models are minilm, "),
+        (lambda study: study_vectors(study, "cloud"), "'cloud' is not a source; known are auto, stored, hub, replica"),
+        (lambda study: study_vectors(study, "hub"), "does not allow the source 'hub', only stored"),
+        (lambda study: study_vectors(study, "replica"), "does not allow the source 'replica', only stored"),
+        (fetch_study, "does not allow the source 'hub'"),
+        (lambda study: StudyVectors("stored", {"a": None}, {"a": "gone"}), "a cannot be both there and missing"),
+    ],
+)  # fmt: skip
+def test_what_a_study_does_not_have_or_allow_is_refused(call: Callable[[Study], object], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        call(load_study("small_models"))
 
 
 def test_fetching_keeps_what_could_be_read_and_names_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,11 +74,6 @@ def test_fetching_keeps_what_could_be_read_and_names_the_rest(monkeypatch: pytes
     assert [folder.name for folder in folders] == ["solar_glm"]
     assert set(failed.values()) == {"It is gated."}
     assert told == [model.key for model in study.models]
-
-
-def test_a_model_cannot_be_there_and_missing() -> None:
-    with pytest.raises(StudyError, match="a cannot be both there and missing"):
-        StudyVectors("stored", {"a": None}, {"a": "gone"})  # type: ignore[dict-item]
 
 
 def test_the_command_that_fetches_names_the_study() -> None:

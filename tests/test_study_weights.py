@@ -43,15 +43,12 @@ def serve(hub: HubStandIn, key: str) -> dict[str, np.ndarray]:
     return tensors
 
 
-def test_the_replica_has_them_and_a_model_without_is_named(home: Path) -> None:
+def test_the_replica_has_them_or_names_the_command_that_makes_them_and_a_model_without_is_named(home: Path) -> None:
     found = study_weights(load_study("solar_glm"), "replica", ["glm", "mixtral"], KINDS, LAYERS)
     assert found.kind == "replica"
     assert list(found.matrices["glm"]) == [(kind, layer) for kind in KINDS for layer in LAYERS]
     assert found.matrices["glm"]["k_proj", 10].shape == (1024, 4096)
     assert found.missing == {"mixtral": "The replica of study solar_glm has no projection matrices of this model."}
-
-
-def test_matrices_of_a_replica_that_were_not_made_name_the_command_that_makes_them(home: Path) -> None:
     (home / "data" / "replica").unlink()
     command = "python run_all.py --study solar_glm --source replica"
     with pytest.raises(StudyError, match=rf"the projection matrices of its replica.* not made yet.*: {command}$"):
@@ -77,16 +74,13 @@ def test_only_notebooks_that_ask_for_matrices_fetch_them(home: Path, hub: HubSta
     study = load_study("solar_glm")
     assert fetch_for(study, {"00", "07"}) == {}
     assert fetch_for(load_study("small_models"), {"08"}) == {}
+    with pytest.raises(StudyError, match="does not allow the source 'hub'"):
+        fetch_weights(load_study("small_models"), ["minilm"], KINDS, LAYERS)
     assert hub.requests == []
     for key in study.experiments["08"]["models"]:
         serve(hub, key)
     assert fetch_for(study, {"08"}) == {}
     assert all(weights_path("solar_glm", key).is_file() for key in study.experiments["08"]["models"])
-
-
-def test_a_study_without_the_source_hub_is_refused(home: Path) -> None:
-    with pytest.raises(StudyError, match="does not allow the source 'hub'"):
-        fetch_weights(load_study("small_models"), ["minilm"], KINDS, LAYERS)
 
 
 def test_a_page_names_the_models_without_matrices_and_the_command_where_none_has_any(home: Path) -> None:

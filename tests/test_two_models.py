@@ -40,9 +40,13 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     return ran
 
 
+def reported(a: str, b: str, folder: Path, *more: str) -> tuple[int, str, str]:
+    return run("compare", a, b, "--report", str(folder), "--permutations", "99", *more)
+
+
 def test_the_folder_holds_both_extracts_the_record_and_what_makes_it_again(tmp_path: Path, ran: Ran) -> None:
     folder = tmp_path / "new" / "r"
-    code, out, err = run("compare", A, B, "--report", str(folder), "--permutations", "99", "--role", "post_mlp")
+    code, out, err = reported(A, B, folder, "--role", "post_mlp")
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == f"Report: {folder / 'index.html'}"
     (given,) = ran.parameters
@@ -58,8 +62,7 @@ def test_the_folder_holds_both_extracts_the_record_and_what_makes_it_again(tmp_p
 def test_the_extracts_of_folders_are_written_too_and_names_differ(tmp_path: Path, ran: Ran) -> None:
     for seed, name in enumerate(("x/it's", "y/it's")):
         write_files(tmp_path / name, checkpoint_files(llama_tensors(seed=seed), LLAMA_CONFIG))
-    words = [str(tmp_path / "x" / "it's"), str(tmp_path / "y" / "it's")]
-    assert run("compare", *words, "--report", str(tmp_path / "r"), "--permutations", "99")[0] == 0
+    assert reported(str(tmp_path / "x" / "it's"), str(tmp_path / "y" / "it's"), tmp_path / "r")[0] == 0
     (given,) = ran.parameters
     assert (given["name_a"], given["name_b"]) == ("it's (a)", "it's (b)")
     assert lnsim.load(given["a"]).n_vectors == lnsim.load(given["b"]).n_vectors > 0
@@ -69,28 +72,26 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, ran: Ran) -> N
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "thesis.txt").write_text("mine")
-    code, out, err = run("compare", A, B, "--report", str(folder), "--permutations", "99")
+    code, out, err = reported(A, B, folder)
     assert code == 1
     assert "Verdict: " in out
     assert f"Writing reports into '{folder}': it holds other files, such as 'thesis.txt'" in err
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
-    file = folder / "thesis.txt"
-    assert "it is a file; name a folder" in run("compare", A, B, "--report", str(file), "--permutations", "99")[2]
+    assert "it is a file; name a folder" in reported(A, B, folder / "thesis.txt")[2]
 
 
 def test_the_same_page_may_be_made_again_and_no_other(tmp_path: Path, ran: Ran) -> None:
-    words = ("--report", str(tmp_path / "r"), "--permutations", "99", "--json")
-    code, out, _ = run("compare", A, B, *words)
+    code, out, _ = reported(A, B, tmp_path / "r", "--json")
     assert (code, json.loads(out)["report"]) == (0, str(tmp_path / "r" / "index.html"))
-    assert run("compare", A, B, *words)[0] == 0
-    code, out, err = run("compare", A, "multilingual-e5-small", *words)
+    assert reported(A, B, tmp_path / "r", "--json")[0] == 0
+    code, out, err = reported(A, "multilingual-e5-small", tmp_path / "r", "--json")
     assert (code, json.loads(out)["report"]) == (1, None)
     assert f"it holds a report on other models ({A} and {B}); name a new or an empty folder" in err
 
 
 def test_a_notebook_that_fails_is_an_error_that_names_its_cell(tmp_path: Path, ran: Ran) -> None:
     ran.error = "ValueError in cell 7: no"
-    code, _, err = run("compare", A, B, "--report", str(tmp_path / "r"), "--permutations", "99")
+    code, _, err = reported(A, B, tmp_path / "r")
     assert code == 1
     assert "ValueError in cell 7: no. 'compare.ipynb' there holds all up to that cell." in err
 
@@ -99,14 +100,12 @@ def test_vectors_of_a_replica_get_no_page(tmp_path: Path, ran: Ran) -> None:
     tensors = {name: array for name, array in llama_tensors().items() if "norm" in name}
     found = lnsim.extract(write_files(tmp_path / "m", checkpoint_files(tensors, LLAMA_CONFIG)))
     metadata = {"format": "lnsim-extract-1", "source": "x", "model_type": "llama", "config": json.dumps(LLAMA_CONFIG)}
-    sources = {
-        name: {"shard": "m", "start": 0, "stop": 1, "sha256": "", "dtype": source.dtype}
-        for name, source in found.tensors.items()
-    }
+    place = {"shard": "m", "start": 0, "stop": 1, "sha256": ""}
+    sources = {name: {**place, "dtype": source.dtype} for name, source in found.tensors.items()}
     metadata |= {"tensors": json.dumps(sources), "replica": "yes"}
     path = tmp_path / "replica.safetensors"
     path.write_bytes(file_bytes(tensors, metadata))
-    code, out, err = run("compare", str(path), str(path), "--report", str(tmp_path / "r"), "--permutations", "99")
+    code, out, err = reported(str(path), str(path), tmp_path / "r")
     assert code == 1
     assert "Verdict: REPLICA, synthetic vectors. Identical" in out
     assert "it is a replica, synthetic, and says nothing about a model" in err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,6 @@ LOW, HIGH = 0.01, 0.2
 
 def norm(p: float = LOW, ranks: float = LOW, partners: tuple[int, int, int] = (6, 0, 0), **more: bool) -> NormTest:
     return NormTest(p, ranks, *partners, **{"one_length": True, "identical": False, **more})
-
-
-def judged(*tests: NormTest, least_p: float = 0.001) -> str:
-    return verdict(Evidence(tests, least_p))
 
 
 @pytest.mark.parametrize(
@@ -40,20 +37,19 @@ def judged(*tests: NormTest, least_p: float = 0.001) -> str:
         ((norm(LOW, HIGH), norm(LOW, LOW)), "one_by_one"),
         ((norm(HIGH, HIGH),), "none"),
         ((norm(0.05, 0.05),), "none"),
+        ((norm(partners=(0, 0, 6)), norm(HIGH, HIGH, (6, 0, 0))), "unplaced"),  # partners count where there is a signal
     ],
 )
 def test_a_rule_gives_its_sentence(tests: tuple[NormTest, ...], key: str) -> None:
-    assert judged(*tests) == key
+    assert verdict(Evidence(tests, 0.001)) == key
 
 
-def test_partners_of_norms_without_a_signal_do_not_count() -> None:
-    assert judged(norm(partners=(0, 0, 6)), norm(HIGH, HIGH, (6, 0, 0))) == "unplaced"
-
-
-def test_nothing_is_concluded_where_no_p_could_have_been_small() -> None:
-    assert judged(norm(HIGH, HIGH), least_p=0.05) == "undecided"
-    assert judged(norm(HIGH, HIGH), least_p=0.049) == "none"
-    assert judged(norm(identical=True), least_p=1.0) == "identical"
+@pytest.mark.parametrize(
+    ("test", "least_p", "key"),
+    [(norm(HIGH, HIGH), 0.05, "undecided"), (norm(HIGH, HIGH), 0.049, "none"), (norm(identical=True), 1, "identical")],
+)
+def test_nothing_is_concluded_where_no_p_could_have_been_small(test: NormTest, least_p: float, key: str) -> None:
+    assert verdict(Evidence((test,), least_p)) == key
 
 
 def test_every_rule_can_be_reached_and_stands_in_the_docstring() -> None:
@@ -68,24 +64,8 @@ def test_evidence_knows_no_relation() -> None:
     assert not [name for name in names if "relation" in name or "group" in name]
 
 
-@pytest.mark.parametrize("p", [0.0, 1.5, float("nan")])
-def test_a_p_outside_its_range_is_refused(p: float) -> None:
-    with pytest.raises(ComparisonError, match="expected p-values above 0 and up to 1"):
-        norm(p)
-
-
-def test_a_test_of_no_layers_is_refused() -> None:
-    with pytest.raises(ComparisonError, match="at least one layer"):
-        norm(partners=(0, 0, 0))
-
-
-def test_there_is_one_sentence_for_every_rule_and_no_other() -> None:
-    assert list(SENTENCES) == list(RULES)
-    with pytest.raises(KeyError):
-        sentence("copied")
-
-
 def test_no_sentence_says_how_a_signal_came_about_or_that_two_are_independent() -> None:
+    assert list(SENTENCES) == list(RULES)
     for text in SENTENCES.values():
         assert not re.search(r"copied|copy|stolen|prove|\bis derived|\bare independent|certain", text, re.IGNORECASE)
         assert text.endswith(".")
@@ -96,4 +76,18 @@ def test_no_sentence_says_how_a_signal_came_about_or_that_two_are_independent() 
 
 def test_the_sentence_says_why_there_is_none_and_of_a_replica_first_that_it_is_synthetic() -> None:
     assert sentence("not_comparable", "the sizes are 64 and 65") == "Not comparable: the sizes are 64 and 65."
+    with pytest.raises(KeyError):
+        sentence("copied")
     assert sentence("none", replica=True).startswith("REPLICA, synthetic vectors. No shared-origin signal")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        *(({"p": p}, "expected p-values above 0 and up to 1") for p in (0.0, 1.5, float("nan"))),
+        ({"partners": (0, 0, 0)}, "at least one layer"),
+    ],
+)
+def test_a_p_outside_its_range_and_a_test_of_no_layers_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComparisonError, match=message):
+        norm(**given)

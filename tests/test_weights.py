@@ -35,7 +35,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_matrices_are_found_by_kind_and_layer_and_read_block_by_block_bit_for_bit(folder: Path) -> None:
-    found = find_weights(open_local(folder), MATRIX_KINDS, [0, 1])
+    opened = open_local(folder)
+    found = find_weights(opened, MATRIX_KINDS, [0, 1])
     assert list(found) == [("k_proj", 0), ("k_proj", 1), ("v_proj", 0), ("v_proj", 1)]
     for (kind, layer), one in found.items():
         blocks = list(one.blocks(5))
@@ -43,21 +44,18 @@ def test_matrices_are_found_by_kind_and_layer_and_read_block_by_block_bit_for_bi
         assert one.shape == (12, 8)
         expected = TENSORS[f"model.layers.{layer}.self_attn.{kind}.weight"]
         assert np.concatenate(blocks).tobytes() == expected.tobytes()
-
-
-def test_only_the_rows_asked_for_are_read(folder: Path) -> None:
-    opened = open_local(folder)
-    one = find_weights(opened, ["k_proj"], [1])["k_proj", 1]
     before = opened.traffic.bytes_received
-    one.read_rows(3, 5)
-    assert opened.traffic.bytes_received - before == 2 * 8 * 2
+    found["k_proj", 1].read_rows(3, 5)
+    assert opened.traffic.bytes_received - before == 2 * 8 * 2  # only the rows asked for
 
 
-def test_the_hub_serves_the_same_blocks_by_range(hub: HubStandIn) -> None:
+def test_the_hub_serves_the_same_blocks_by_range_and_no_rows_outside_the_matrix(hub: HubStandIn) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, {"model_type": "llama"}, 2))
     one = find_weights(open_checkpoint("a/b", "main"), ["v_proj"], [1])["v_proj", 1]
     expected = TENSORS["model.layers.1.self_attn.v_proj.weight"]
     assert np.concatenate(list(one.blocks(7))).tobytes() == expected.tobytes()
+    with pytest.raises(RangeError, match="it has 192 bytes"):
+        one.read_rows(0, 99)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 13), (-1, 2), (4, 4), (12, 13)])
@@ -67,26 +65,16 @@ def test_rows_outside_the_matrix_are_an_error_and_not_a_neighbours_bytes(folder:
         one.read_rows(start, stop)
 
 
-def test_the_hub_refuses_rows_outside_the_matrix_too(hub: HubStandIn) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, {"model_type": "llama"}))
-    one = find_weights(open_checkpoint("a/b", "main"), ["k_proj"], [0])["k_proj", 0]
-    with pytest.raises(RangeError, match="it has 192 bytes"):
-        one.read_rows(0, 99)
-
-
-def test_a_missing_matrix_is_named_with_what_is_there(folder: Path) -> None:
+def test_a_missing_matrix_is_named_with_what_is_there_and_a_packed_one_is_refused(folder: Path) -> None:
     with pytest.raises(TensorNotFoundError, match=r"k_proj of layer 7.*holds no attention matrix of that layer"):
         find_weights(open_local(folder), ["k_proj"], [7])
     with pytest.raises(TensorNotFoundError, match="its attention has k_proj, q_proj, v_proj there"):
         find_weights(open_local(folder), ["o_proj"], [0])
-
-
-def test_a_packed_matrix_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.safetensors").write_bytes(
-        file_bytes({"model.layers.0.self_attn.k_proj.weight": np.ones((4, 4), np.int8)})
-    )
+    packed = file_bytes({"model.layers.0.self_attn.k_proj.weight": np.ones((4, 4), np.int8)})
+    (folder / "packed").mkdir()
+    (folder / "packed" / "a.safetensors").write_bytes(packed)
     with pytest.raises(UnsupportedDtypeError, match="found I8 of shape"):
-        find_weights(open_local(tmp_path), ["k_proj"], [0])
+        find_weights(open_local(folder / "packed"), ["k_proj"], [0])
 
 
 def test_other_towers_are_left_out_and_two_main_ones_are_an_error(tmp_path: Path) -> None:

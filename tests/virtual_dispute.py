@@ -7,8 +7,10 @@ the order of the state dict and at a stated size, and each file lists its tensor
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from hub_stand_in import VirtualFile, virtual_shard
@@ -22,22 +24,9 @@ Entry = tuple[str, str, tuple[int, ...], int]
 class Family:
     """What one checkpoint holds.
 
-    Args:
-        repo_id: its name on the Hub.
-        model_type: of its config.
-        n_layers: blocks of the main tower.
-        vocabulary: rows of the embedding.
-        heads: query heads of 128 channels.
-        kv_heads: key and value heads.
-        width: of a dense MLP, 0 where every layer has experts.
-        experts: how many, 0 for none.
-        expert_width: of one expert.
-        spelling: of the block's tensors.
-        attention_bias: whether q, k and v have one.
-        norm_bias: whether norms have one.
-        dense_layers: first layers without experts.
-        mtp: whether an MTP block follows the last layer.
-        shard_bytes: size at which a shard is closed.
+    ``width`` is that of a dense MLP, 0 where every layer has experts; of those, ``dense_layers`` come before the first.
+    Heads have 128 channels. ``attention_bias`` is that of q, k and v; ``mtp`` says that an MTP block follows the last
+    layer; at ``shard_bytes`` a shard is closed.
     """
 
     repo_id: str
@@ -103,7 +92,7 @@ def dispute_files(family: Family) -> dict[str, bytes | VirtualFile]:
     names = [f"model-{n + 1:05d}-of-{len(shards):05d}.safetensors" for n in range(len(shards))]
     files: dict[str, bytes | VirtualFile] = {
         # By size of the dtype first, then by name, as the format's own writer orders them.
-        name: virtual_shard(sorted(entries, key=lambda e: (-N_BYTES[e[1]], e[0])), _content(family))
+        name: virtual_shard(sorted(entries, key=lambda e: (-N_BYTES[e[1]], e[0])), partial(dispute_bytes, family))
         for name, entries in zip(names, shards, strict=True)
     }
     weight_map = {entry[0]: name for name, entries in zip(names, shards, strict=True) for entry in entries}
@@ -116,10 +105,6 @@ def dispute_files(family: Family) -> dict[str, bytes | VirtualFile]:
 def dispute_bytes(family: Family, tensor: str, n_bytes: int) -> bytes:
     """The bytes of one of its norms: another for each model and each tensor."""
     return norm_bytes(f"{family.repo_id}/{tensor}", n_bytes)
-
-
-def _content(family: Family) -> Any:
-    return lambda tensor, n_bytes: dispute_bytes(family, tensor, n_bytes)
 
 
 def _cut(entries: list[Entry], limit: int) -> list[list[Entry]]:
@@ -135,25 +120,22 @@ def _cut(entries: list[Entry], limit: int) -> list[list[Entry]]:
 
 
 def _entry(name: str, *shape: int, dtype: str = "BF16") -> Entry:
-    count = 1
-    for length in shape:
-        count *= length
-    return name, dtype, shape, count * N_BYTES[dtype]
+    return name, dtype, shape, math.prod(shape) * N_BYTES[dtype]
 
 
 def _tensors(family: Family) -> Iterator[Entry]:
     """Every tensor in the order of the state dict."""
     hidden = family.hidden_size
-    stem, embedding, head = {
-        "internlm2": ("model.layers.", "model.tok_embeddings.weight", "output.weight"),
-    }.get(family.spelling, ("model.layers.", "model.embed_tokens.weight", "lm_head.weight"))
+    embedding, head = "model.embed_tokens.weight", "lm_head.weight"
+    if family.spelling == "internlm2":
+        embedding, head = "model.tok_embeddings.weight", "output.weight"
     yield _entry(embedding, family.vocabulary, hidden)
     for layer in range(family.n_layers + family.mtp):
-        yield from _block(family, f"{stem}{layer}.", layer)
+        stem = f"model.layers.{layer}."
+        yield from _block(family, stem, layer)
         if layer == family.n_layers:
-            yield _entry(f"{stem}{layer}.eh_proj.weight", hidden, 2 * hidden)
-            yield from (_entry(f"{stem}{layer}.{name}.weight", hidden) for name in ("enorm", "hnorm"))
-            yield _entry(f"{stem}{layer}.shared_head.norm.weight", hidden)
+            yield _entry(f"{stem}eh_proj.weight", hidden, 2 * hidden)
+            yield from (_entry(f"{stem}{name}.weight", hidden) for name in ("enorm", "hnorm", "shared_head.norm"))
     yield from _norm(family, "model.norm.")
     yield _entry(head, family.vocabulary, hidden)
 
@@ -161,11 +143,9 @@ def _tensors(family: Family) -> Iterator[Entry]:
 def _block(family: Family, stem: str, layer: int) -> Iterator[Entry]:
     yield from _attention(family, stem)
     yield from _mlp(family, stem, layer)
-    before_attention, before_mlp = {"internlm2": ("attention_norm.", "ffn_norm.")}.get(
-        family.spelling, ("input_layernorm.", "post_attention_layernorm.")
-    )
-    yield from _norm(family, stem + before_attention)
-    yield from _norm(family, stem + before_mlp)
+    as_llama = family.spelling != "internlm2"
+    for norm in ("input_layernorm", "post_attention_layernorm") if as_llama else ("attention_norm", "ffn_norm"):
+        yield from _norm(family, f"{stem}{norm}.")
 
 
 def _norm(family: Family, stem: str) -> Iterator[Entry]:
@@ -189,21 +169,20 @@ def _attention(family: Family, stem: str) -> Iterator[Entry]:
 
 def _mlp(family: Family, stem: str, layer: int) -> Iterator[Entry]:
     hidden = family.hidden_size
-    if family.spelling == "mixtral":
-        yield _entry(f"{stem}block_sparse_moe.gate.weight", family.experts, hidden)
-        for expert in range(family.experts):
-            yield from _matrices(f"{stem}block_sparse_moe.experts.{expert}.", "w1 w2 w3", family.expert_width, hidden)
-    elif not family.experts or layer < family.dense_layers:
-        names = "w1 w3 w2" if family.spelling == "internlm2" else "gate_proj up_proj down_proj"
+    names = {"mixtral": "w1 w2 w3", "internlm2": "w1 w3 w2"}.get(family.spelling, "gate_proj up_proj down_proj")
+    if not family.experts or layer < family.dense_layers:
         place = "feed_forward." if family.spelling == "internlm2" else "mlp."
         yield from _matrices(f"{stem}{place}", names, family.width, hidden)
-    else:
-        for expert in range(family.experts):
-            names = "gate_proj up_proj down_proj"
-            yield from _matrices(f"{stem}mlp.experts.{expert}.", names, family.expert_width, hidden)
-        yield _entry(f"{stem}mlp.gate.weight", family.experts, hidden)
-        yield _entry(f"{stem}mlp.gate.e_score_correction_bias", family.experts, dtype="F32")
-        yield from _matrices(f"{stem}mlp.shared_experts.", "gate_proj up_proj down_proj", family.expert_width, hidden)
+        return
+    place = f"{stem}{'block_sparse_moe' if family.spelling == 'mixtral' else 'mlp'}."
+    if family.spelling == "mixtral":
+        yield _entry(f"{place}gate.weight", family.experts, hidden)
+    for expert in range(family.experts):
+        yield from _matrices(f"{place}experts.{expert}.", names, family.expert_width, hidden)
+    if family.spelling != "mixtral":
+        yield _entry(f"{place}gate.weight", family.experts, hidden)
+        yield _entry(f"{place}gate.e_score_correction_bias", family.experts, dtype="F32")
+        yield from _matrices(f"{place}shared_experts.", names, family.expert_width, hidden)
 
 
 def _matrices(stem: str, names: str, width: int, hidden: int) -> Iterator[Entry]:

@@ -42,10 +42,8 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
     """Choose the norms to read.
 
     By default every norm with a role in the main tower and in an MTP block; ``wanted`` narrows that, or names roles of
-    other towers as ``tower/role`` and all roles of one by its name; ``everything`` adds all the rest.
-
-    Raises:
-        RoleError: when a wanted role is not there; the message lists those that are.
+    other towers as ``tower/role`` and all roles of one by its name; ``everything`` adds all the rest. Raises RoleError,
+    with the roles that are there, for a wanted one that is not.
     """
     groups = _grouped(roles)
     if wanted is None:
@@ -55,11 +53,11 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
     missing = {key: tuple(layers) for key, layers in roles.missing_layers.items() if layers}
     absent = [key for key in missing if key not in groups and _is_default(roles, key)]
     shown = set(chosen) | (set(absent) if wanted is None else set())
+    ordered = {
+        key: sorted(groups[key], key=lambda one: (_layer(one), one.name)) for key in sorted(chosen, key=_by_role)
+    }
     return Selection(
-        {
-            key: tuple(sorted(groups[key], key=lambda one: (_layer(one), one.name)))
-            for key in sorted(chosen, key=_by_role)
-        },
+        {key: tuple(group) for key, group in ordered.items()},
         {key: layers for key, layers in missing.items() if key in shown},
     )
 
@@ -159,8 +157,7 @@ def _same_width(
 
 
 def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> RoleVectors:
-    weights = _by_layer_number(key, [tensor for tensor in group if tensor.kind == "weight"], where)
-    biases = _by_layer_number(key, [tensor for tensor in group if tensor.kind == "bias"], where)
+    weights, biases = (_by_layer_number(key, group, kind, where) for kind in ("weight", "bias"))
     if not weights:
         raise RoleError(f"Reading role '{key}' of {where}: {len(biases)} biases were found and no weight.")
     if biases and biases.keys() != weights.keys():
@@ -192,13 +189,15 @@ def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArr
     )
 
 
-def _by_layer_number(key: str, tensors: Sequence[NormTensor], where: str) -> dict[int, NormTensor]:
+def _by_layer_number(key: str, group: Sequence[NormTensor], kind: str, where: str) -> dict[int, NormTensor]:
     found: dict[int, NormTensor] = {}
-    for tensor in tensors:
+    for tensor in group:
+        if tensor.kind != kind:
+            continue
         other = found.setdefault(_layer(tensor), tensor)
         if other is not tensor:
             raise RoleError(
-                f"Reading role '{key}' of {where}: layer {_layer(tensor)} has two {tensor.kind}s, {other.name!r:.120} "
+                f"Reading role '{key}' of {where}: layer {_layer(tensor)} has two {kind}s, {other.name!r:.120} "
                 f"and {tensor.name!r:.120}."
             )
     return found

@@ -82,7 +82,13 @@ def _by_index(opened: Checkpoint, weight_map: Mapping[str, str], unread: Mapping
         name: shard for shard, header in headers.items() for name in header.tensors if weight_map.get(name) != shard
     }
     _narrow(opened, weight_map)
-    _note_unlisted(opened, {name: shard for name, shard in extra.items() if name not in weight_map}, headers)
+    if unlisted := {name: shard for name, shard in extra.items() if name not in weight_map}:
+        norms = norm_names({name: headers[shard].tensors[name].shape for name, shard in unlisted.items()}, ())
+        first = norms[0].name if norms else next(iter(unlisted))
+        opened.notes += (
+            f"Left out, since the index does not list them: {_tensors(unlisted)}, {len(norms)} by name of a norm; the "
+            f"first is {first!r:.120} in {unlisted[first]}.",
+        )
     twice = [name for name in extra if name in weight_map and name not in faults]
     if twice:
         opened.notes += (
@@ -113,17 +119,6 @@ def _misplaced(
         )
         for name in names
     }
-
-
-def _note_unlisted(opened: Checkpoint, unlisted: Mapping[str, str], headers: Mapping[str, Header]) -> None:
-    """Say what the index does not list, norms first."""
-    if unlisted:
-        norms = norm_names({name: headers[shard].tensors[name].shape for name, shard in unlisted.items()}, ())
-        first = norms[0].name if norms else next(iter(unlisted))
-        opened.notes += (
-            f"Left out, since the index does not list them: {_tensors(unlisted)}, {len(norms)} by name of a norm; the "
-            f"first is {first!r:.120} in {unlisted[first]}.",
-        )
 
 
 def _by_headers(opened: Checkpoint, replicated: bool) -> None:

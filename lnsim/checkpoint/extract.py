@@ -79,11 +79,7 @@ class Extracted:
     path: Path | None = None
 
     def keep(self, path: Path | None = None) -> NormVectors:
-        """Write the extract if it is not there, and return the vectors with its path.
-
-        Raises:
-            StoreError: when the disk refuses, another file has the name, or the file does not read back the same.
-        """
+        """Write the extract if it is not there, and return the vectors with its path; raises as ``write_extract``."""
         target = path or self.path
         if self.prepared is None or target is None:
             return self.vectors

@@ -47,18 +47,12 @@ _SNAPSHOTS = "snapshots"
 def open_local(
     path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None, part: str = ""
 ) -> Checkpoint:
-    """Open a folder or one ``.safetensors`` file and read its headers.
+    """Open a folder or one ``.safetensors`` file and read its headers; ``source`` is what messages and results call it.
 
-    Args:
-        path: the folder or file.
-        source: how messages and results call it; the path's own name by default.
-        repo_id: the Hub's name, for a snapshot in its cache.
-        commit: the snapshot's commit.
-        part: the folder or file below the repo's root that the path is, for a snapshot.
+    The rest is for a snapshot in the Hub's cache; ``part`` is the folder or file below the repo's root that it is.
 
-    Raises:
-        SourceError: when nothing is there; FormatError when it holds no safetensors weights; HeaderError when a header
-            is wrong or the index and the headers disagree.
+    Raises SourceError when nothing is there, FormatError when it holds no safetensors weights, HeaderError when a
+    header is wrong or the index and the headers disagree.
     """
     source = source or path.name
     where = f"{repo_id}@{commit}{'/' + part if part else ''}" if repo_id else source
@@ -182,6 +176,8 @@ def _listed(folder: Path) -> list[str]:
 
 def path_on_disk(source: str) -> Path | None:
     """The path that a SOURCE names, where anything is there: a link that leads nowhere is, and is an error later."""
+    if not source.strip():
+        return None
     path = Path(os.path.expanduser(source))
     try:
         os.lstat(path)

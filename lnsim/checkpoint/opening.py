@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,12 +118,9 @@ class Origin:
 def find_source(source: str, revision: str | None = None, *, in_flight: int = IN_FLIGHT) -> Found:
     """Decide what a SOURCE names, without any request.
 
-    A path that exists comes first, then a stored model's name, then the Hub.
-
-    Raises:
-        SourceError: when the source can be none of them, is nearly a stored model's name, or a revision is given for
-            one that has none.
-        HubError: when it lies on the Hub, and ``HF_ENDPOINT`` is no address.
+    A path that exists comes first, then a stored model's name, then the Hub. Raises SourceError when it can be none of
+    them, is nearly a stored model's name, or has no revisions and one is given; HubError when it lies on the Hub, and
+    ``HF_ENDPOINT`` is no address.
     """
     on_disk = _find_on_disk(source)
     if on_disk is None:
@@ -158,8 +156,7 @@ def open_checkpoint(source: str, revision: str | None = None, *, progress: Progr
 
 def open_stored(source: str) -> Checkpoint:
     """Open a stored model's name or a path, never the network; raises SourceError, with near names, for neither."""
-    path = path_on_disk(source) if source.strip() else None
-    return _open_path(find_stored(source.rstrip("/")) if path is None else path, source)
+    return _open_path(path_on_disk(source) or find_stored(source.rstrip("/")), source)
 
 
 def origin_of(found: Found) -> Origin:
@@ -175,7 +172,9 @@ def origin_of(found: Found) -> Origin:
     kept = provenance_at(whole) if whole.is_file() else None
     if kept is not None and kept.identity.kind == "repo":
         return _of_repo(found.source, kept.identity, kept.commit)
-    identity = Identity("path", _digest(whole)) if kept is None else kept.identity
+    # The path on this machine, so that it can be known again, and not be read.
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(whole))).hexdigest()[:32]
+    identity = Identity("path", digest) if kept is None else kept.identity
     return Origin(found.source, identity, _path_names(whole), None, whole if whole.is_dir() else None)
 
 
@@ -208,8 +207,7 @@ def _open_path(path: Path, source: str) -> Checkpoint:
 
 
 def _find_on_disk(source: str) -> Path | None:
-    path = path_on_disk(source) if source.strip() else None
-    if path is not None:
+    if (path := path_on_disk(source)) is not None:
         return path
     plain = source.rstrip("/")
     # A file named with its folder, or behind an @ or an address, may be one on the Hub.
@@ -244,11 +242,6 @@ def _path_names(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(extract_name(label, None, keep_end=True) for label in labels))
 
 
-def _digest(path: Path) -> str:
-    """A path on this machine, so that it can be known again, and not be read."""
-    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
-
-
 def _kept_path(origin: Origin, folder: Path) -> Path | None:
     """The extract of this source that is there already."""
     paths = (folder / name for name in origin.names)
@@ -257,14 +250,9 @@ def _kept_path(origin: Origin, folder: Path) -> Path | None:
 
 def _clashing(origins: dict[Identity, Origin], levels: dict[Identity, int], folder: Path) -> list[Identity]:
     """Those whose name another one has as well, whatever its capitals, or a file in the folder."""
-    users: dict[str, list[Identity]] = {}
-    for one, origin in origins.items():
-        users.setdefault(origin.names[levels[one]].casefold(), []).append(one)
-    return [
-        one
-        for one, origin in origins.items()
-        if len(users[origin.names[levels[one]].casefold()]) > 1 or os.path.lexists(folder / origin.names[levels[one]])
-    ]
+    names = {one: origin.names[levels[one]] for one, origin in origins.items()}
+    users = Counter(name.casefold() for name in names.values())
+    return [one for one, name in names.items() if users[name.casefold()] > 1 or os.path.lexists(folder / name)]
 
 
 def _answer(

@@ -12,15 +12,7 @@ from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
 from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
-from lnsim.checkpoint.store import (
-    ANSWERS_KEY,
-    ROLES_KEY,
-    Identity,
-    Provenance,
-    StoredTensor,
-    json_texts,
-    read_sources,
-)
+from lnsim.checkpoint.store import ANSWERS_KEY, ROLES_KEY, Identity, Provenance, StoredTensor, json_texts, read_sources
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.errors import RoleError, StoreError
 from lnsim.version import __version__
@@ -174,18 +166,10 @@ def read_norms(
     keep: Iterable[str] = (),
     progress: Progress = no_progress,
 ) -> Reading:
-    """Read the norms of an opened checkpoint.
+    """Read the norms of an opened checkpoint, those that the question asks for and further ones to keep in an extract.
 
-    Args:
-        opened: headers only.
-        question: what is asked of it; the default where None.
-        as_asked: hold an extract to the question; by default all that it holds is the default.
-        keep: further tensors to read, for the extract alone.
-        progress: told how many reads are done of how many planned.
-
-    Raises:
-        RoleError: when the family is unknown, a wanted role is not there, or no norm has a role.
-        StoreError: when a tensor to keep is not there any more.
+    ``as_asked`` holds an extract to the question; by default all that it holds is the default. Raises RoleError when
+    the family is unknown, a wanted role is not there, or no norm has a role; StoreError when one to keep is gone.
     """
     asked, record = question or Question(opened.source), opened.record
     role_map = map_checkpoint(opened, asked.model_type, asked.tower)

@@ -69,12 +69,8 @@ class NormTensor:
     shared: bool
 
     def __post_init__(self) -> None:
-        for value, allowed in (
-            (self.tower, TOWERS),
-            (self.role, ROLES),
-            (self.kind, KINDS),
-            (self.norm_type, NORM_TYPES),
-        ):
+        told = (self.tower, TOWERS), (self.role, ROLES), (self.kind, KINDS), (self.norm_type, NORM_TYPES)
+        for value, allowed in told:
             if value not in allowed:
                 raise RoleError(f"The norm {self.name[:80]!r} has {value!r}; expected one of {', '.join(allowed)}.")
         if self.layer < -1:
@@ -134,12 +130,14 @@ def map_roles(
 
     ``shapes`` are those of all tensors, by name; ``config`` is None for a bare file. The checkpoint is read as the
     family of ``model_type``, whatever the config says, and ``main_tower`` is the main one if any of its norms is there.
-    ``metadata`` are the free texts of the files.
-
-    Raises:
-        RoleError: no table reads this family, none of its block norms is there, or the names contradict the table.
+    ``metadata`` are the free texts of the files. Raises RoleError where no table reads this family, none of its block
+    norms is there, or the names contradict the table.
     """
-    _check_config(config, where)
+    if config is not None and not isinstance(config, Mapping):
+        raise RoleError(
+            f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. Check the "
+            f"repo's config.json."
+        )
     base = (config or {}).get("base_model_name_or_path")
     norms = norm_names(shapes, LEAVES)
     _check_wrappers(norms, where)
@@ -171,14 +169,6 @@ def map_roles(
     # What an adapter lacks is no gap: its base model has it.
     note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
     return replace(roles, missing_layers={}, notes=(*roles.notes, note))
-
-
-def _check_config(config: object, where: str) -> None:
-    if config is not None and not isinstance(config, Mapping):
-        raise RoleError(
-            f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. "
-            f"Check the repo's config.json."
-        )
 
 
 def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:

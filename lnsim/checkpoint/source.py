@@ -83,39 +83,22 @@ Fetch = Callable[[Sequence[tuple[str, ByteRange]], Progress], list[bytes]]
 
 @dataclass(slots=True)
 class Checkpoint:
-    """An opened checkpoint, on disk or on the Hub: its headers are known, its tensors can be read.
+    """An opened checkpoint, on disk or on the Hub: its headers are known, its tensors can be read."""
 
-    Args:
-        source: what was asked for, as a person wrote it.
-        where: ``repo@commit``, with the part where it is one, or the path; for messages.
-        headers: of each shard that was opened, by file name.
-        config: the parsed ``config.json``, None where there is none.
-        fetch: reads from its shards.
-        traffic: what it took so far.
-        repo_id: the Hub's name.
-        revision: branch, tag or commit asked for.
-        commit: commit read.
-        part: folder or file below the repo's root, for a part of a repo; empty for all of it.
-        notes: sentences for whoever reads the numbers.
-        faults: by name, the tensors that are promised and cannot be read: the error that it is to ask for one.
-        copies: further copies of the tensors, by shard, which must agree with those that are read.
-        folder: where the shards lie; None on the Hub.
-    """
-
-    source: str
-    where: str
-    headers: Mapping[str, Header]
+    source: str  # what was asked for, as a person wrote it
+    where: str  # ``repo@commit``, with the part where it is one, or the path; for messages
+    headers: Mapping[str, Header]  # of each shard that was opened, by file name
     config: Mapping[str, Any] | None
     fetch: Fetch = field(repr=False)
     traffic: Traffic
     repo_id: str | None = None
-    revision: str | None = None
-    commit: str | None = None
-    part: str = ""
-    notes: tuple[str, ...] = ()
-    faults: dict[str, LnsimError] = field(default_factory=dict)
-    copies: Mapping[str, Header] = field(default_factory=dict)
-    folder: Path | None = None
+    revision: str | None = None  # that was asked for
+    commit: str | None = None  # that is read
+    part: str = ""  # folder or file below the repo's root, for a part of a repo
+    notes: tuple[str, ...] = ()  # sentences for whoever reads the numbers
+    faults: dict[str, LnsimError] = field(default_factory=dict)  # what it is to ask for a tensor that cannot be read
+    copies: Mapping[str, Header] = field(default_factory=dict)  # by shard, what must agree with what is read
+    folder: Path | None = None  # where the shards lie; None on the Hub
 
     @property
     def tensors(self) -> dict[str, TensorInfo]:
@@ -151,11 +134,7 @@ class Checkpoint:
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors, all of them; ``progress`` is told how many reads are done of how many planned.
 
-        Raises:
-            TensorNotFoundError: when a name is in no shard.
-            RangeError: when a file ends before its header says.
-            HubError: or the subclass that fits, for the first range that could not be read.
-            LnsimError: when one of them cannot be read, or its copies differ.
+        Raises LnsimError when one of them is in no shard or cannot be read, or its copies differ.
         """
         names = list(names)
         found = self._read(self.headers, self._by_shard(names), progress)
@@ -172,9 +151,7 @@ class Checkpoint:
     def read_part(self, name: str, start: int, stop: int) -> bytes:
         """The bytes ``[start, stop)`` of one tensor, for one too large to hold.
 
-        Raises:
-            LnsimError: as ``read``; FormatError where ranks share it, since each may have another part of it.
-            RangeError: outside the tensor.
+        Raises LnsimError as ``read``, outside the tensor, and where ranks share it: each may have another part of it.
         """
         (shard,) = self._by_shard([name])
         if any(name in header.tensors for header in self.copies.values()):
@@ -243,11 +220,9 @@ def parse_config(text: bytes, *, where: str) -> dict[str, Any]:
 
 
 def parse_json(text: bytes, *, where: str) -> Any:
-    """JSON of any kind.
+    """JSON of any kind; FormatError for what is none, with what the file is instead, where its first bytes tell.
 
-    Raises:
-        FormatError: for what is none, with what the file is instead, where its first bytes tell; and for so many values
-            that they would take much more memory than their text: 64 MB of ``[],`` would become 1.4 GB.
+    So many values that they take much more memory than their text are refused: 64 MB of ``[],`` would become 1.4 GB.
     """
     parts = sum(map(text.count, (b"{", b"[", b":", b",")))
     if parts > _MAX_JSON_PARTS:

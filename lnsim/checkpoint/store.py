@@ -61,24 +61,15 @@ _ORIGIN_KEY = "origin"
 _PART_KEY = "part"
 """Metadata key of an extract of a part of a repo: the folder or file below its root."""
 
-_OWN_KEYS = ("format", "source", "repo_id", "commit", "revision", "model_type", "hidden_size", "n_layers")
+_OWN_KEYS = {"format", "source", "repo_id", "commit", "revision", "model_type", "config", "tensors"}
+_OWN_KEYS |= {"hidden_size", "n_layers"}
 
 Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """One tensor as it goes into an extract, with the place its bytes came from.
-
-    Args:
-        name: tensor name in the checkpoint.
-        dtype: the format's name of the dtype.
-        shape: dimensions, row-major.
-        data: its bytes, unchanged.
-        shard: file inside the checkpoint that holds it.
-        start: first byte in that file.
-        stop: byte after the last.
-    """
+    """One tensor as it goes into an extract, its bytes unchanged: ``[start, stop)`` of a file of the checkpoint."""
 
     name: str
     dtype: str
@@ -117,14 +108,8 @@ class Identity:
 class Provenance:
     """What an extract remembers about its checkpoint.
 
-    Args:
-        source: what was read, as a person would write it.
-        repo_id: the Hub's name of the repo, or None.
-        commit: commit read, or None where none is on record.
-        revision: branch, tag or commit that was asked for, or None.
-        model_type: the config's ``model_type``.
-        config: the checkpoint's config; long lists in it are left out.
-        extra: anything else worth keeping (package, licence, hash of the whole file), text to text.
+    ``source`` is what was read, as a person would write it, ``revision`` what was asked for and ``commit`` what was
+    read. Long lists of the config are left out. ``extra`` is anything else worth keeping: package, licence, ...
     """
 
     source: str
@@ -146,13 +131,10 @@ class Provenance:
 
 
 def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Provenance) -> Path:
-    """Write an extract, check it by reading it back, and give it its name.
+    """Write an extract, check it by reading it back, and give it its name: the same arguments give the same bytes.
 
-    The file is a pure function of the arguments: the same tensors and provenance give the same bytes.
-
-    Raises:
-        StoreError: when there is nothing to write, another file has the name, the disk refuses, or the file does not
-            read back the same.
+    Raises StoreError when there is nothing to write, another file has the name, the disk refuses, or the file does not
+    read back the same.
     """
     if not tensors:
         raise StoreError(f"Writing {path.name}: there are no tensors to write.")
@@ -213,15 +195,10 @@ def read_provenance(header: Header) -> Provenance | None:
     metadata = header.metadata
     if metadata.get("format") != FORMAT:
         return None
-    return Provenance(
-        source=metadata.get("source", ""),
-        repo_id=metadata.get("repo_id"),
-        commit=metadata.get("commit"),
-        revision=metadata.get("revision"),
-        model_type=metadata.get("model_type", ""),
-        config=_config(metadata.get("config", "{}")),
-        extra={key: value for key, value in metadata.items() if key not in (*_OWN_KEYS, "config", "tensors")},
-    )
+    source, model_type = metadata.get("source", ""), metadata.get("model_type", "")
+    repo_id, commit, revision = map(metadata.get, ("repo_id", "commit", "revision"))
+    extra = {key: value for key, value in metadata.items() if key not in _OWN_KEYS}
+    return Provenance(source, repo_id, commit, revision, model_type, _config(metadata.get("config", "{}")), extra)
 
 
 def read_sources(header: Header) -> dict[str, TensorSource]:
@@ -238,7 +215,7 @@ def read_sources(header: Header) -> dict[str, TensorSource]:
 
 
 def _metadata(tensors: Sequence[StoredTensor], provenance: Provenance) -> dict[str, str]:
-    optional = {"repo_id": provenance.repo_id, "commit": provenance.commit, "revision": provenance.revision}
+    optional = {key: getattr(provenance, key) for key in ("repo_id", "commit", "revision")}
     config = _trimmed(provenance.config)
     hidden_size = max((tensor.shape[-1] for tensor in tensors if tensor.shape), default=0)
     return {

@@ -83,9 +83,8 @@ class LayerMatrix:
     def offsets(self, min_share: float = 0.5) -> dict[int, Places]:
         """The flat places of the cells of each offset (layer of b minus layer of a), ascending.
 
-        Args:
-            min_share: an offset counts where its cells are at least this share of the shorter stack's layers; few cells
-                reach an extreme mean by chance alone.
+        One counts where its cells are at least `min_share` of the shorter stack's layers; few reach an extreme mean by
+        chance alone.
         """
         found = (self.layers_b - self.layers_a[:, np.newaxis]).ravel()
         places = {int(offset): np.flatnonzero(found == offset) for offset in np.unique(found)}
@@ -109,12 +108,9 @@ class LayerMatrix:
         return float(rates(self.values, *self.partners(offset)))
 
     def margin(self, offset: int = 0) -> float:
-        """Mean over layers of a of the matched value minus the largest other one in its row.
+        """Mean over layers of a of the matched value minus the largest other one in its row; one layer has no other.
 
         The largest of many is subtracted, so strangers have a negative margin.
-
-        Raises:
-            ComparisonError: when b has only one layer, so that there is no other.
         """
         rows, columns = self.partners(offset)
         if self.values.shape[1] < 2:
@@ -128,11 +124,9 @@ class LayerMatrix:
             ``layers``, and how many of them have it at the ``same`` number, ``elsewhere``, or are ``without`` one: no r
             reaches `least`. A partner of the same number counts as the best where its r is less by 0.01 at most.
         """
-        by_b = self.values.shape[1] <= self.values.shape[0]
-        values = self.values if by_b else self.values.T
-        equal = (
-            (self.layers_a[:, np.newaxis] == self.layers_b) if by_b else (self.layers_b[:, np.newaxis] == self.layers_a)
-        )
+        values, equal = self.values, self.layers_a[:, np.newaxis] == self.layers_b
+        if values.shape[1] > values.shape[0]:
+            values, equal = values.T, equal.T
         largest = values.max(axis=0)
         has, same = largest >= least, (equal & (values >= largest - _AS_GOOD)).any(axis=0)
         counts = {"same": has & same, "elsewhere": has & ~same, "without": ~has}

@@ -111,7 +111,7 @@ def cells(
                 if len(one.layers) and len(other.layers):
                     frames.append(_cells((a, b), names, one, other, metrics))
     if not frames:
-        raise ComparisonError(f"Comparing layers: no pair has norms of {_listed(wanted)} of one width.")
+        raise ComparisonError(f"Comparing layers: no pair has norms of {', '.join(map(_name, wanted))} of one width.")
     return pd.concat(frames, ignore_index=True)
 
 
@@ -219,19 +219,9 @@ def layer_bands(a: NormVectors, b: NormVectors, roles: Iterable[str], n_permutat
     The range is that of each layer by itself. Some layers of strangers lie outside: of 40 about two, and neighbours
     that resemble each other do so together. Whether a pair stands out as a whole is what ``tests`` asks.
 
-    Args:
-        a: one model.
-        b: the other, of the same hidden size in these roles.
-        roles: roles that both have.
-        n_permutations: of b's channels; the same ones for all roles of a width.
-        seed: of the permutations.
-
-    Returns:
-        Columns ``role``, ``layer``, ``r`` (Pearson), ``null_low`` and ``null_high`` (the middle 95 % of the
-        permutations). A layer whose r is not defined, for a constant vector, is left out.
-
-    Raises:
-        ComparisonError: when no layer is left, or there is no permutation.
+    Columns ``role``, ``layer``, ``r`` (Pearson), ``null_low`` and ``null_high``: the middle 95 % under permutations of
+    b's channels, the same ones for all roles of a width. A layer whose r is not defined, for a constant vector, is left
+    out; ComparisonError where none is left.
     """
     roles = list(roles)
     orders = {size: channel_orders(size, n_permutations, seed) for size in {a[role].hidden_size for role in roles}}
@@ -273,7 +263,3 @@ def _two(role: Role) -> tuple[str, str]:
 
 def _name(roles: tuple[str, str]) -> str:
     return roles[0] if roles[0] == roles[1] else " × ".join(roles)
-
-
-def _listed(roles: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(map(_name, roles))

@@ -16,18 +16,9 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 
 __all__ = [
-    "check_offsets",
-    "common_roles",
-    "layer_text",
-    "lone_layers",
-    "matched_layers",
-    "not_comparable_roles",
-    "obstacle",
-    "obstacle_to_test",
-    "obstacles_in_words",
-    "same_bits",
-    "why_not_bits",
-]
+    "check_offsets", "common_roles", "layer_text", "lone_layers", "matched_layers", "not_comparable_roles", "obstacle",
+    "obstacle_to_test", "obstacles_in_words", "same_bits", "why_not_bits",
+]  # fmt: skip
 
 Models = Mapping[str, NormVectors]
 Layers = npt.NDArray[np.int64]
@@ -43,24 +34,13 @@ def matched_layers(a: RoleVectors, b: RoleVectors) -> tuple[Layers, Rows, Rows]:
 
 
 def obstacle(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:
-    """Why a norm of one model cannot be compared with one of the other, or an empty text; the widths come first.
-
-    Args:
-        models: vectors by name.
-        a: name of one model.
-        b: name of the other.
-        roles: one of each.
-    """
+    """Why a norm of one model cannot be compared with one of the other, or an empty text; the widths come first."""
     both = [(models[key], role) for key, role in zip((a, b), roles, strict=True)]
     sizes = [(one[role] if role in one.roles else one).hidden_size for one, role in both]
     if sizes[0] != sizes[1]:
         return _two_widths(*sizes)
-    missing = [
-        f"{key} has no norm of the role {role}"
-        for key, role in zip((a, b), roles, strict=True)
-        if role not in models[key].roles
-    ]
-    return missing[0] if missing else ""
+    missing = ((key, role) for key, role in zip((a, b), roles, strict=True) if role not in models[key].roles)
+    return next((f"{key} has no norm of the role {role}" for key, role in missing), "")
 
 
 def obstacle_to_test(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:
@@ -81,11 +61,7 @@ def obstacles_in_words(
 ) -> str:
     """The pairs that cannot be compared in a role that at least one of the two has, one sentence a reason.
 
-    Args:
-        models: vectors by key.
-        pairs: of keys.
-        roles: of both models.
-        labels: what readers see of each key.
+    Models and pairs are by key; `labels` are what readers see of each.
     """
     named = {labels[key]: vectors for key, vectors in models.items()}
     pairs = [(labels[a], labels[b]) for a, b in pairs]
@@ -102,8 +78,7 @@ def obstacles_in_words(
 def common_roles(a: NormVectors, b: NormVectors) -> tuple[str, ...]:
     """The roles that can be compared, in the order of a; with their towers where the two have different main towers.
 
-    Raises:
-        ComparisonError: when there is none; the message says which roles either has, and why they do not meet.
+    ComparisonError where there is none says which roles either has, and why they do not meet.
     """
     refused = not_comparable_roles(a, b)
     roles = tuple(role for role in _by_name(a, b)[0] if role not in refused)
@@ -149,8 +124,7 @@ def _two_towers(a: NormVectors, b: NormVectors, role: str) -> str:
 def check_offsets(a: NormVectors, b: NormVectors) -> None:
     """Refuse two models whose effective γ may differ by 1 for no other reason than that a file does not tell.
 
-    Raises:
-        ComparisonError: when one stores γ minus one for certain, or by its values, and of the other it is not known.
+    That is where one stores γ minus one for certain, or by its values, and of the other it is not known.
     """
     for one, other in ((a, b), (b, a)):
         if one.offset.decided or not (other.offset.decided and other.offset.value != one.offset.likely):

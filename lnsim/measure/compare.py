@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -108,10 +107,6 @@ class PairSummary:
     not_compared: Mapping[str, str]
     judgement: Judgement
 
-    def __post_init__(self) -> None:
-        for name in ("roles", "not_compared"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
-
 
 def summarise_pair(
     a: NormVectors,
@@ -151,17 +146,7 @@ def summarise_pair(
 
 
 def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) -> RoleSummary:
-    """Measure one role.
-
-    Args:
-        a: the vectors of one model.
-        b: those of the other, of the same hidden size and with at least one layer number of a.
-        orders: permutations of the channels, as ``permutation.channel_orders`` makes them.
-        seed: of these permutations.
-
-    Raises:
-        ComparisonError: when the two do not fit together.
-    """
+    """Measure one role of two models, of one hidden size and with a layer number in common, under permutations."""
     layers, rows_a, rows_b = matched_layers(a, b)
     notes: list[str] = []
     matched = a.scale[rows_a], b.scale[rows_b]

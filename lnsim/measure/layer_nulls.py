@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +27,12 @@ from lnsim.measure.permutation import Orders
 
 __all__ = ["MEASURES", "layer_nulls", "layer_orders", "longest_ascents", "match_in_order", "pattern_nulls"]
 
-MEASURES: Mapping[str, str] = MappingProxyType(
-    {
-        "offset": "mean of the cells at the best offset, which is chosen anew each time",
-        "rate": "share of the matched layers whose best partner has the same number",
-        "margin": "matched value less the largest other one in its row, on average",
-        "match": "share of the best one-to-one match that keeps the order of the layers",
-    }
-)
+MEASURES: Mapping[str, str] = {
+    "offset": "mean of the cells at the best offset, which is chosen anew each time",
+    "rate": "share of the matched layers whose best partner has the same number",
+    "margin": "matched value less the largest other one in its row, on average",
+    "match": "share of the best one-to-one match that keeps the order of the layers",
+}
 """What both nulls judge, with the statistic of each. Large values are the evidence, so every p is one-sided."""
 
 _BATCH = 256
@@ -43,11 +40,7 @@ _BATCH = 256
 
 
 def layer_orders(n_layers: int, n_permutations: int, seed: int) -> Places:
-    """Orders of the layers, one a row, shape ``(n_permutations, n_layers)``.
-
-    Raises:
-        ComparisonError: for fewer than 2 layers, which have one order only, or no permutation.
-    """
+    """Orders of the layers, one a row, shape ``(n_permutations, n_layers)``; one layer has a single order."""
     if n_layers < 2 or n_permutations < 1:
         raise ComparisonError(
             f"Permuting {n_layers} layers {n_permutations} times: expected at least 2 layers and 1 permutation."

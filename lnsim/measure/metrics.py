@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -33,16 +33,9 @@ from lnsim.measure.rows import (
 )
 
 __all__ = [
-    "ALIKE_IS_HIGH",
-    "CV_MIN_STANDARD_ERRORS",
-    "METRICS",
-    "Mask",
-    "RowStatistics",
-    "pairwise",
-    "row_statistics",
-    "undefined_reasons",
-    "undefined_rows",
-]
+    "ALIKE_IS_HIGH", "CV_MIN_STANDARD_ERRORS", "METRICS", "Mask", "RowStatistics", "pairwise", "row_statistics",
+    "undefined_reasons", "undefined_rows",
+]  # fmt: skip
 
 ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})
 """Metrics that grow with likeness; all others shrink."""
@@ -131,7 +124,12 @@ def undefined_reasons(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> tuple[
         return ()
     wide_a, masks_a = undefined_rows(rows_a, metric, "a")
     wide_b, masks_b = undefined_rows(rows_b, metric, "b")
-    pairs = _described_zero_pairs(wide_a, wide_b) if metric == "rel_l2_symmetric" else []
+    zeros = (np.flatnonzero(_ZERO.holds(wide)) for wide in (wide_a, wide_b))
+    pairs = (
+        f"Row {i} of a and row {j} of b are all zeros: their lengths add up to nothing to divide by."
+        for i, j in product(*zeros)
+        if metric == "rel_l2_symmetric"
+    )
     return (*_described(masks_a, "a"), *_described(masks_b, "b"), *pairs)
 
 
@@ -150,10 +148,7 @@ def _checked(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> tuple[_Rows, _R
 def undefined_rows(rows: _Rows, metric: str, side: str) -> tuple[Matrix, dict[str, Mask]]:
     """Rows widened to float64, and the masks of those that leave the metric undefined, by reason.
 
-    Args:
-        rows: vectors, shape ``(n_layers, hidden_size)``.
-        metric: name of a metric.
-        side: ``a`` or ``b``, since a ratio may divide by one of them only.
+    `side` is ``a`` or ``b``, since a ratio may divide by one of them only.
     """
     wide, broken = widen(rows)
     masks = {_BROKEN: broken}
@@ -171,25 +166,6 @@ def _described(masks: Mapping[str, Mask], side: str) -> list[str]:
     ]
 
 
-def _described_zero_pairs(wide_a: Matrix, wide_b: Matrix) -> list[str]:
-    """One sentence for each pair of all-zero rows, whose two lengths add up to zero."""
-    zero_a, zero_b = np.flatnonzero(_is_zero(wide_a)), np.flatnonzero(_is_zero(wide_b))
-    return [
-        f"Row {i} of a and row {j} of b are all zeros: their lengths add up to nothing to divide by."
-        for i in zero_a
-        for j in zero_b
-    ]
-
-
-def _is_zero(wide: Matrix) -> Mask:
-    return np.array(~wide.any(axis=1), dtype=np.bool_)
-
-
-def _is_constant(wide: Matrix) -> Mask:
-    constant: Mask = np.equal(wide.min(axis=1), wide.max(axis=1))
-    return constant
-
-
 def _mean_is_near_zero(wide: Matrix) -> Mask:
     mean, centred = centre(wide)
     standard_error = np.sqrt((centred**2).mean(axis=1) / wide.shape[1])
@@ -197,8 +173,10 @@ def _mean_is_near_zero(wide: Matrix) -> Mask:
     return np.array(near | (mean == 0), dtype=np.bool_)
 
 
-_ZERO = _Undefined("is all zeros", "it has no direction and no length to divide by", _is_zero)
-_CONSTANT = _Undefined("is constant", "it has no spread to correlate", _is_constant)
+_ZERO = _Undefined(
+    "is all zeros", "it has no direction and no length to divide by", lambda wide: np.asarray(~wide.any(axis=1))
+)
+_CONSTANT = _Undefined("is constant", "it has no spread to correlate", lambda wide: np.ptp(wide, axis=1) == 0)
 _MEAN_NEAR_ZERO = _Undefined(
     f"has a mean within {CV_MIN_STANDARD_ERRORS:g} standard errors of zero",
     "its coefficient of variation would tell only how near zero the mean happened to fall",
@@ -315,13 +293,9 @@ def _cv(rows: Matrix) -> Matrix:
 @_metric("share of channels whose stored bits differ; both must have the same dtype")
 def _changed_ratio(a: _Rows, b: _Rows) -> Matrix:
     # As bits: +0 and -0 are different, a NaN equals itself.
-    bits_a, bits_b = _bits(a), _bits(b)
+    bits_a, bits_b = (np.ascontiguousarray(rows).view(f"u{rows.dtype.itemsize}") for rows in (a, b))
     return np.stack([(bits_b != row).mean(axis=1) for row in bits_a])
 
 
-def _bits(rows: _Rows) -> npt.NDArray[np.unsignedinteger[Any]]:
-    return np.ascontiguousarray(rows).view(f"u{rows.dtype.itemsize}")
-
-
-METRICS: Mapping[str, str] = MappingProxyType({name: one.about for name, one in _METRICS.items()})
+METRICS: Mapping[str, str] = {name: one.about for name, one in _METRICS.items()}
 """Every metric by name, with what it is."""

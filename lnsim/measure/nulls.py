@@ -101,19 +101,18 @@ def shuffled_layers(models: Mapping[str, NormVectors], roles: Sequence[str], see
         roles: roles shuffled, where a model has them.
         seed: of the generator; every model and role has its own stream, so leaving one out changes no other.
     """
+
+    def shuffled(key: str, role: str, one: RoleVectors) -> RoleVectors:
+        generator = np.random.default_rng([seed, *key.encode(), *role.encode()])
+        return replace(one, scale=generator.permuted(one.scale, axis=1))
+
     return {
-        key: replace(vectors, roles={**vectors.roles, **_shuffled(vectors, [*key.encode()], roles, seed)})
+        key: replace(
+            vectors,
+            roles={role: shuffled(key, role, one) if role in roles else one for role, one in vectors.roles.items()},
+        )
         for key, vectors in models.items()
     }
-
-
-def _shuffled(vectors: NormVectors, stream: list[int], roles: Sequence[str], seed: int) -> dict[str, RoleVectors]:
-    found = {}
-    for role in roles:
-        if role in vectors.roles:
-            generator = np.random.default_rng([seed, *stream, *role.encode()])
-            found[role] = replace(vectors[role], scale=generator.permuted(vectors[role].scale, axis=1))
-    return found
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -19,23 +18,9 @@ import numpy.typing as npt
 from lnsim.errors import ComparisonError
 
 __all__ = [
-    "CORRELATIONS",
-    "MAX_MAGNITUDE",
-    "TAIL",
-    "Matrix",
-    "RowStatistics",
-    "centre",
-    "check_pair",
-    "check_rows",
-    "lengths",
-    "prepared",
-    "ranks",
-    "row_statistics",
-    "scale",
-    "trimmed",
-    "widen",
-    "winsorised",
-]
+    "CORRELATIONS", "MAX_MAGNITUDE", "TAIL", "Matrix", "RowStatistics", "centre", "check_pair", "check_rows", "lengths",
+    "prepared", "ranks", "row_statistics", "scale", "trimmed", "widen", "winsorised",
+]  # fmt: skip
 
 Matrix = npt.NDArray[np.float64]
 
@@ -46,16 +31,8 @@ TAIL = 0.05
 """Share of a row's channels that count as extreme, at either end."""
 
 # NumPy itself calls these void, so they are named one by one
-_NARROW_FLOATS = tuple(
-    np.dtype(kind)
-    for kind in (
-        ml_dtypes.bfloat16,
-        ml_dtypes.float8_e4m3fn,
-        ml_dtypes.float8_e4m3fnuz,
-        ml_dtypes.float8_e5m2,
-        ml_dtypes.float8_e5m2fnuz,
-    )
-)
+_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+_NARROW_FLOATS = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16", *_FLOAT8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,13 +58,7 @@ class RowStatistics:
 
 
 def row_statistics(a: npt.ArrayLike) -> RowStatistics:
-    """Mean, spread, length, range and mean share of every row.
-
-    Args:
-        a: vectors, shape ``(n_layers, hidden_size)``, any real dtype.
-
-    Raises:
-        ComparisonError: when ``a`` is not a matrix of numbers, or is empty.
+    """Mean, spread, length, range and mean share of every row of a matrix of any real dtype.
 
     A row with a value that is not finite has NaN in every statistic.
     """
@@ -121,15 +92,9 @@ def check_rows(a: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
             f"Comparing vectors: {name} has shape {rows.shape}, expected (n_layers, hidden_size) with at least one of "
             f"each. A single vector goes in as {name}[None, :]."
         )
-    if not _is_real(rows.dtype):
+    if rows.dtype.kind not in "fiu" and rows.dtype not in _NARROW_FLOATS:
         raise ComparisonError(f"Comparing vectors: {name} has dtype {rows.dtype}, expected real numbers.")
     return rows
-
-
-def _is_real(dtype: np.dtype[Any]) -> bool:
-    if dtype.kind in "fiu":
-        return True
-    return dtype in _NARROW_FLOATS
 
 
 def widen(rows: npt.NDArray[Any]) -> tuple[Matrix, npt.NDArray[np.bool_]]:
@@ -201,25 +166,14 @@ def trimmed(rows: Matrix) -> Matrix:
     return np.where(kept, rows, mean)
 
 
-def _unchanged(rows: Matrix) -> Matrix:
-    return rows
-
-
-CORRELATIONS: Mapping[str, Callable[[Matrix], Matrix]] = MappingProxyType(
-    {"pearson": _unchanged, "spearman": ranks, "winsorised": winsorised, "trimmed": trimmed}
-)
+CORRELATIONS: Mapping[str, Callable[[Matrix], Matrix]] = {
+    "pearson": lambda rows: rows, "spearman": ranks, "winsorised": winsorised, "trimmed": trimmed,
+}  # fmt: skip
 """By the name of a correlation, what is done to the rows before Pearson r is taken."""
 
 
 def prepared(rows: npt.ArrayLike, correlation: str) -> Matrix:
-    """Rows whose Pearson r is the correlation asked for.
-
-    Args:
-        rows: shape ``(n_layers, hidden_size)``, any real dtype.
-        correlation: one of CORRELATIONS.
-
-    Raises:
-        ComparisonError: for an unknown correlation.
+    """Rows, of any real dtype, whose Pearson r is the correlation asked for, one of CORRELATIONS.
 
     >>> prepared([[10.0, 500.0, 20.0]], "spearman").tolist()
     [[1.0, 3.0, 2.0]]

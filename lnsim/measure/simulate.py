@@ -108,11 +108,7 @@ class Draws:
 
 
 def draw(hidden_size: int, n_draws: int, seed: int) -> Draws:
-    """Draw pairs of standard normal vectors and keep their moments.
-
-    Raises:
-        ComparisonError: for fewer than 2 draws or channels.
-    """
+    """Draw at least 2 pairs of standard normal vectors, of at least 2 channels, and keep their moments."""
     if hidden_size < 2 or n_draws < 2:
         raise ComparisonError(f"Drawing {n_draws} random pairs of {hidden_size} channels: expected at least 2 of each.")
     generator = np.random.default_rng(seed)

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.pair_test import LEVELS, STRONG, WEAK
@@ -106,64 +105,51 @@ _HOLDS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
     ("none", lambda found: True),
 )
 
-RULES: Mapping[str, str] = MappingProxyType(
-    {
-        "identical": "the same layers, and every weight and bias compared has the same stored bits",
-        "own_order": "the channels of both models have an order of their own",
-        "not_comparable": "no norm of one can be set against a norm of the other",
-        "too_few": "with so few permutations no p could be at or below the weak level",
-        "border": "the permutations leave open on which side of a level p is",
-        "one_by_one": "strong; the stacks have the same layers, and most have their best partner at the same number",
-        "rearranged": "strong; layers have partners, but not so",
-        "unplaced": "strong; no layer has a partner",
-        "weak": "p is at or below the weak level",
-        "none": "p is above the weak level",
-    }
-)
+RULES: Mapping[str, str] = {
+    "identical": "the same layers, and every weight and bias compared has the same stored bits",
+    "own_order": "the channels of both models have an order of their own",
+    "not_comparable": "no norm of one can be set against a norm of the other",
+    "too_few": "with so few permutations no p could be at or below the weak level",
+    "border": "the permutations leave open on which side of a level p is",
+    "one_by_one": "strong; the stacks have the same layers, and most have their best partner at the same number",
+    "rearranged": "strong; layers have partners, but not so",
+    "unplaced": "strong; no layer has a partner",
+    "weak": "p is at or below the weak level",
+    "none": "p is above the weak level",
+}
 """When each sentence is chosen, in the order in which they are tried."""
 
-STRENGTHS: Mapping[str, str] = MappingProxyType(
-    {
-        **{key: key for key in ("identical", "not_comparable", "border", "weak", "none")},
-        **dict.fromkeys(("own_order", "too_few"), "not_decided"),
-        **dict.fromkeys(("one_by_one", "rearranged", "unplaced"), "strong"),
-    }
-)
+STRENGTHS: Mapping[str, str] = {
+    **{key: key for key in ("identical", "not_comparable", "border", "weak", "none")},
+    **dict.fromkeys(("own_order", "too_few"), "not_decided"),
+    **dict.fromkeys(("one_by_one", "rearranged", "unplaced"), "strong"),
+}
 """How strong a sentence is, by its key."""
 
 SIGNALS = ("identical", "one_by_one", "rearranged", "unplaced")
 """Keys of the sentences that speak of a signal that strangers do not give."""
 
-SENTENCES: Mapping[str, str] = MappingProxyType(
-    {
-        "identical": "Identical, bit for bit, in every norm vector compared.",
-        "own_order": "Not decided: the channels of both models have an order of their own, as fixed positions give "
-        "them, so that strangers agree too.",
-        "not_comparable": "Not comparable: {why}.",
-        "too_few": "Not decided: too few permutations for this many pairs.",
-        "border": "On the border of a level: the permutations drawn leave open on which side it lies.",
-        "one_by_one": f"Strong shared-origin signal, layer by layer. Compatible with: {READINGS}.",
-        "rearranged": "Strong shared-origin signal, layers not one by one, as where layers were cut, repeated or "
-        f"moved. Compatible with: {READINGS}.",
-        "unplaced": f"Strong shared-origin signal, no layer with a close partner. Compatible with: {READINGS}.",
-        "weak": "Weak signal: about one pair of strangers in twenty gives as much. Compatible with: chance; "
-        f"{READINGS}.",
-        "none": "No shared-origin signal in the norm vectors; this does not show independence.",
-    }
-)
+SENTENCES: Mapping[str, str] = {
+    "identical": "Identical, bit for bit, in every norm vector compared.",
+    "own_order": "Not decided: the channels of both models have an order of their own, as fixed positions give "
+    "them, so that strangers agree too.",
+    "not_comparable": "Not comparable: {why}.",
+    "too_few": "Not decided: too few permutations for this many pairs.",
+    "border": "On the border of a level: the permutations drawn leave open on which side it lies.",
+    "one_by_one": f"Strong shared-origin signal, layer by layer. Compatible with: {READINGS}.",
+    "rearranged": "Strong shared-origin signal, layers not one by one, as where layers were cut, repeated or "
+    f"moved. Compatible with: {READINGS}.",
+    "unplaced": f"Strong shared-origin signal, no layer with a close partner. Compatible with: {READINGS}.",
+    "weak": f"Weak signal: about one pair of strangers in twenty gives as much. Compatible with: chance; {READINGS}.",
+    "none": "No shared-origin signal in the norm vectors; this does not show independence.",
+}
 """Every sentence by its key; ``{why}`` is what stands in the way of a comparison."""
 
 _REPLICA = "REPLICA, synthetic vectors. "
 
 
 def sentence(key: str, obstacle: str = "", replica: bool = False) -> str:
-    """The sentence of a verdict; of a replica it begins by saying that the vectors are synthetic.
-
-    Args:
-        key: one of RULES.
-        obstacle: what stands in the way of a comparison, where it does.
-        replica: True where the vectors are synthetic.
-    """
+    """The sentence of a verdict, with what stands in the way of one; of a replica it first says: synthetic."""
     return (_REPLICA if replica else "") + SENTENCES[key].format(why=obstacle)
 
 

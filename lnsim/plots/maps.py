@@ -50,9 +50,8 @@ def maps(
     low = -limit if measure == "r" else float(np.floor(np.nanmin(every) * 20) / 20)
     _inside(every, low, limit, measure)
     rows = max(len(frame) for frame in frames.values())
-    figure, axes = panels(
-        len(frames), columns, height=2.4 if rows > _MOST_NUMBERS or not numbers else 0.28 * rows + 1.2
-    )
+    height = 2.4 if rows > _MOST_NUMBERS or not numbers else 0.28 * rows + 1.2
+    figure, axes = panels(len(frames), columns, height)
     for ax, (title, frame) in zip(axes, frames.items(), strict=True):
         _map(ax, frame, measure, (low, limit), numbers and max(frame.shape) <= _MOST_NUMBERS)
         ax.set_title(broken(header_text(title), 18), fontsize=11, color=(colours or {}).get(title, INK), pad=5)

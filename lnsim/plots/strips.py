@@ -69,9 +69,8 @@ def strips(
             linewidth=1.5 if marker == "|" else 0, alpha=0.85, legend=False, ax=ax, orient="h",
         )  # fmt: skip
         for drawn in ax.collections[before:] if dodge and style else ():
-            drawn.set_offsets(
-                np.add(drawn.get_offsets(), (0, 0.36 * (place + 0.5 - len(kinds) / 2) / max(1, len(kinds) - 1)))
-            )
+            up = 0.36 * (place + 0.5 - len(kinds) / 2) / max(1, len(kinds) - 1)
+            drawn.set_offsets(np.add(drawn.get_offsets(), (0, up)))
     if mean:
         for place, name in enumerate(order):
             ax.vlines(frame.loc[frame[y] == name, x].mean(), place - 0.4, place + 0.4, color=INK, linewidth=2.2)
@@ -123,9 +122,8 @@ def heaps(
     for place, name in enumerate(values.columns):
         base = values.shape[1] - 1 - place
         counts = np.histogram(values[name].dropna(), bins=edges)[0]
-        ax.stairs(
-            base + 0.9 * counts / counts.max(), edges, baseline=base, fill=True, color=(colours or {}).get(name, QUIET)
-        )
+        colour = (colours or {}).get(name, QUIET)
+        ax.stairs(base + 0.9 * counts / counts.max(), edges, baseline=base, fill=True, color=colour)
         ax.text(1.0, base + 0.86, (notes or {}).get(name, ""), ha="right", va="top", fontsize=9.5, color=LABEL,
                 transform=ax.get_yaxis_transform())  # fmt: skip
     ax.axvline(0, color=LABEL, linewidth=0.9, linestyle=(0, (2, 2)))

@@ -83,11 +83,7 @@ def _for_index(outputs: Sequence[Any], mark: str) -> str:
 
 
 def write_report(report: Report, path: Path, before: Outcome | None = None, after: Outcome | None = None) -> Path:
-    """Write a report as one HTML file, with links to its neighbours and to the index.
-
-    Raises:
-        NotebookError: when a formula cannot be read.
-    """
+    """Write a report as one HTML file, with links to its neighbours and to the index."""
     page, alone = report.page, report.page["number"] == OF_TWO
     given = {
         "title": report.title, "page": page, "page_mime": PAGE_MIME, "contents": _mark_sections(report.notebook),
@@ -103,10 +99,8 @@ def write_report(report: Report, path: Path, before: Outcome | None = None, afte
 def _exporter() -> Any:
     # The first of these that an output has is shown.
     kinds = ["text/html", "text/markdown", "image/png", "text/plain"]
-    folder = [str(markup.TEMPLATES)]
-    config = Config(
-        TemplateExporter={"extra_template_basedirs": folder}, NbConvertBase={"display_data_priority": kinds}
-    )
+    places = {"extra_template_basedirs": [str(markup.TEMPLATES)]}
+    config = Config(TemplateExporter=places, NbConvertBase={"display_data_priority": kinds})
     exporter: Any = TemplateExporter(config=config, template_name="lnsim", file_extension=".html")  # type: ignore[no-untyped-call]
     for name, shown in {"prose": prose_html, "code": code_html, "clean": clean_html}.items():
         exporter.register_filter(name, shown)

@@ -76,7 +76,10 @@ def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
     # A headline may have two lines; the first of all is set in large type.
     headlines = [str(one.page.get("headline") or f"{one.title} {one.page['finding']}") for one in led]
     found: list[Statement] = [line for headline in headlines for line in headline.split("\n")]
-    trust: list[Statement] = [_trust(report) for report in led]
+    trust: list[Statement] = []
+    for page in (report.page for report in led):  # the first sentence in sight, the others folded, beside their claim
+        first, *rest = _SENTENCE_END.split(str(page["trust"]), maxsplit=1)
+        trust.append((first, "".join(rest), f"More, {page['study']} {page['number']}"))
     return [
         ("Compared", [_compared(real)]),
         ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
@@ -97,12 +100,6 @@ def _leading(reports: Sequence[Report]) -> list[Report]:
     last = {str(one.page["study"]): one for one in others if one.page["study"] != first.page["study"]}
     ahead = [first, *last.values()]
     return ahead + [one for one in others if all(one is not other for other in ahead)]
-
-
-def _trust(report: Report) -> Statement:
-    """The first sentence in sight, the others folded: they belong to the claim, and a first screen is small."""
-    first, *rest = _SENTENCE_END.split(str(report.page["trust"]), maxsplit=1)
-    return first, "".join(rest), f"More, {report.page['study']} {report.page['number']}"
 
 
 def _compared(reports: Sequence[Report]) -> str:

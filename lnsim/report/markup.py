@@ -20,22 +20,9 @@ if TYPE_CHECKING:
     import jinja2
 
 __all__ = [
-    "BADGES",
-    "PAGE_MIME",
-    "REPLICA_BANNER",
-    "TEMPLATES",
-    "answer",
-    "asset",
-    "badge",
-    "columns",
-    "figure",
-    "filled",
-    "image",
-    "inline",
-    "provenance",
-    "says",
-    "typographic",
-]
+    "BADGES", "PAGE_MIME", "REPLICA_BANNER", "TEMPLATES", "answer", "asset", "badge", "columns", "figure", "filled",
+    "image", "inline", "provenance", "says", "typographic",
+]  # fmt: skip
 
 PAGE_MIME = "application/vnd.lnsim.page+json"
 """Output that carries the answer, the source and the models of a page."""
@@ -155,17 +142,12 @@ def columns(shows: Sequence[str], shows_not: Sequence[str]) -> str:
     """The two lists at the end of a report: what it shows and what it does not show."""
     if not shows or not shows_not:
         raise NotebookError("A report needs at least one entry under 'It shows' and one under 'It does not show'.")
-    return (
-        f'<div class="twocol"><div><h3>It shows</h3>{_items(shows)}</div>'
-        f"<div><h3>It does not show</h3>{_items(shows_not)}</div></div>"
-    )
+    lists = (("It shows", shows), ("It does not show", shows_not))
+    items = [(head, "".join(f"<li>{inline(text)}</li>" for text in texts)) for head, texts in lists]
+    return f'<div class="twocol">{"".join(f"<div><h3>{head}</h3><ul>{one}</ul></div>" for head, one in items)}</div>'
 
 
 def provenance(rows: Iterable[tuple[str, str]]) -> str:
     """The list of where everything came from; values may mark ```code```."""
     lines = (f"<div><dt>{escape(label)}</dt><dd>{inline(value)}</dd></div>\n" for label, value in rows)
     return f'<dl class="prov num">\n{"".join(lines)}</dl>'
-
-
-def _items(texts: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{inline(text)}</li>" for text in texts) + "</ul>"

@@ -26,15 +26,9 @@ from lnsim.report.saving import write_whole
 from lnsim.text import json_text
 
 __all__ = [
-    "Notebook",
-    "check_parameters",
-    "execute",
-    "known_parameters",
-    "list_notebooks",
-    "notebook_of_two",
-    "parse_setting",
+    "Notebook", "check_parameters", "execute", "known_parameters", "list_notebooks", "notebook_of_two", "parse_setting",
     "select_notebooks",
-]
+]  # fmt: skip
 
 _FILE = re.compile(r"(\d\d)_[a-z0-9_]+\.ipynb|compare\.ipynb")
 _OF_TWO = "compare.ipynb"
@@ -85,11 +79,7 @@ def notebook_of_two(folder: Path) -> Notebook:
 
 
 def select_notebooks(notebooks: Sequence[Notebook], only: str | None) -> tuple[Notebook, ...]:
-    """Those with the numbers in `only`, for example ``01,03``, or all where it is None.
-
-    Raises:
-        NotebookError: for a number that there is not, naming those there are.
-    """
+    """Those with the numbers in `only`, for example ``01,03``, or all where it is None."""
     if only is None:
         return tuple(notebooks)
     wanted = [number.strip().zfill(2) for number in only.split(",")]
@@ -120,11 +110,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def known_parameters(notebook: Notebook) -> dict[str, Any]:
-    """The cell tagged ``parameters``: names, and the values that stand there.
-
-    Raises:
-        NotebookError: where no cell has the tag, or the file lacks what papermill needs to run it.
-    """
+    """The cell tagged ``parameters``: names, and the values that stand there."""
     from papermill.translators import PythonTranslator
 
     content = _read_cells(notebook.path)

@@ -114,8 +114,7 @@ class Page:
     def load_available(self, keys: Iterable[str]) -> dict[str, NormVectors]:
         """The vectors of those models that have some, by key; the others are named on the page with their reasons.
 
-        Raises:
-            StudyError: when none has any.
+        StudyError where none has any.
         """
         found = study_vectors(self.study, self.source, list(keys))
         self.opened(found.kind, found.vectors, found.missing)
@@ -134,17 +133,10 @@ class Page:
         what: str = "vectors",
         all_of_them: bool = False,
     ) -> None:
-        """Remember for the provenance what was read, and what is missing.
+        """Remember for the provenance what was read, and what is missing; both are by model key.
 
-        Args:
-            kind: where it comes from, ``stored``, ``hub`` or ``replica``.
-            models: by model key, vectors, or the checkpoint that was opened for other tensors than norms.
-            missing: by model key, why there is none.
-            what: was asked for; what are no vectors is fetched for this notebook alone.
-            all_of_them: True where none may be missing.
-
-        Raises:
-            StudyError: when there are no models, or not all of them.
+        What was opened is vectors, or a checkpoint for other tensors than norms, which are fetched for this notebook
+        alone. StudyError where there are no models, or not all of them and none may be missing.
         """
         if missing and (all_of_them or not models):
             key, reason = next(iter(missing.items()))
@@ -277,21 +269,12 @@ class Page:
             signed = frame.assign(source="REPLICA, synthetic")
         path = save_table(signed, self._folder("data/tables"), f"{self.number}_{name}")
         label = self._label("Table", name, of_vectors)
+        given = frame if shown is None else shown
         html = table_markup(
-            frame if shown is None else shown,
-            f"cap-{self._numbers['Table', name]}",
-            label,
-            claim,
-            caption,
-            formats or {},
-            labels or {},
-            parted=headline,
-            transpose=transpose,
-            whole=headline or verdicts,
-            kinds=kinds,
-            cards=verdicts,
+            given, f"cap-{self._numbers['Table', name]}", label, claim, caption, formats or {}, labels or {},
+            parted=headline, transpose=transpose, whole=headline or verdicts, kinds=kinds, cards=verdicts,
             csv=csv_place(self.study.name, path.name) if self.out is None else f"tables/{path.name}",
-        )
+        )  # fmt: skip
         marks = {name: True for name, is_so in (("headline_table", headline), ("verdicts", verdicts)) if is_so}
         _show({"text/html": html}, {"lnsim": marks} if marks else {})
 

@@ -56,14 +56,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """Two models compared, as a notebook shows them.
-
-    Args:
-        names: what the two are called, by ``a`` and ``b``.
-        a: vectors of one.
-        b: vectors of the other.
-        summary: what was measured, by role, and the verdict.
-    """
+    """Two models compared, as a notebook shows them: their names and vectors, what was measured, and the verdict."""
 
     names: tuple[str, str]
     a: NormVectors
@@ -119,14 +112,10 @@ class Comparison:
     def text(self) -> str:
         """What ``lnsim compare`` prints for a person."""
         said = [f"Verdict: {self.sentence}", *self._reading(), *self.remarks]
+        models = aligned(("", "source", "family", "vectors", "channels", "commit"), self._models(12))
         measures = _columns_that_fit(self._measures()) if self.summary.roles else ()
-        lines = [
-            aligned(("", "source", "family", "vectors", "channels", "commit"), self._models(12)),
-            "",
-            *measures,
-            *(line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")),
-        ]
-        return printable("\n".join(lines), keep="\n")
+        wrapped = (line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  "))
+        return printable("\n".join([models, "", *measures, *wrapped]), keep="\n")
 
     def to_frame(self) -> pd.DataFrame:
         """One row a role: the measures of ``lnsim compare --json``; what is not defined is missing."""
@@ -141,10 +130,7 @@ class Comparison:
     def by_layer(self) -> pd.DataFrame:
         """One row a role and layer: ``r`` beside ``null_low`` and ``null_high``, as ``measure.cells.layer_bands`` says.
 
-        At most 999 of the permutations are taken.
-
-        Raises:
-            ComparisonError: when no layer has a defined r.
+        At most 999 of the permutations are taken. ComparisonError where no layer has a defined r.
         """
         from lnsim.measure.cells import layer_bands
 
@@ -156,9 +142,6 @@ class Comparison:
         """A figure of ``by_layer``: one panel a role, r of each layer beside the range of permuted channels.
 
         As the last line of a cell it is drawn there; elsewhere ``display`` or ``savefig`` shows or saves it.
-
-        Raises:
-            ComparisonError: as ``by_layer``.
         """
         from lnsim import plots
 
@@ -249,7 +232,11 @@ def compare(
     if errors:
         raise errors[0]
     read = iter([one.vectors for one in found if isinstance(one, Extracted)])
-    first, second = (_narrowed(one, wanted) if isinstance(one, NormVectors) else next(read) for one in (a, b))
+
+    def narrowed(one: NormVectors) -> NormVectors:
+        return one if wanted is None else replace(one, roles={one[role].role: one[role] for role in wanted})
+
+    first, second = (narrowed(one) if isinstance(one, NormVectors) else next(read) for one in (a, b))
     names = [one.source if isinstance(one, NormVectors) else str(one) for one in (a, b)]
     return Comparison((names[0], names[1]), first, second, summarise_pair(first, second, n_permutations, seed))
 
@@ -264,14 +251,6 @@ def read_sources(
         with_near_names(one, str(source)) if isinstance(one, LnsimError) else one
         for one, source in zip(found, sources, strict=True)
     ]
-
-
-def _narrowed(vectors: NormVectors, roles: tuple[str, ...] | None) -> NormVectors:
-    """The vectors of these roles alone; RoleError names the roles there are."""
-    if roles is None:
-        return vectors
-    chosen = [vectors[role] for role in roles]
-    return replace(vectors, roles={one.role: one for one in chosen})
 
 
 def _model(vectors: NormVectors) -> dict[str, Any]:

@@ -43,12 +43,8 @@ _ATTRIBUTES = frozenset(
         *("aria-label", "aria-labelledby", "aria-hidden", "data-v", "data-kind", "data-label", "focusable"),
     }
 )
-_SHAPES = {
-    "svg": ("viewBox",),
-    "line": ("x1", "x2", "y1", "y2"),
-    "rect": ("x", "y", "width", "height"),
-    "circle": ("cx", "cy", "r"),
-}
+_SHAPES = {"svg": ("viewBox",), "line": ("x1", "x2", "y1", "y2"), "rect": ("x", "y", "width", "height")}
+_SHAPES |= {"circle": ("cx", "cy", "r")}
 _NUMBERS = re.compile(r"-?[\d.]+( -?[\d.]+)*")
 _STYLE = re.compile(r"<style\b.*?</style>", re.DOTALL | re.IGNORECASE)
 _PICTURE = re.compile(r"data:image/(svg\+xml|png|gif|jpeg);base64,[A-Za-z0-9+/=]+")
@@ -67,14 +63,8 @@ def code_html(source: str) -> str:
 
 def clean_html(source: str) -> str:
     """HTML with only the elements and attributes of the allow-list; pictures must be data, links plain."""
-    cleaned = bleach.clean(
-        _STYLE.sub("", source),
-        tags=_TAGS,
-        attributes=_allowed,
-        protocols=frozenset({"http", "https", "data"}),
-        strip=True,
-    )
-    return str(cleaned)
+    protocols, plain = frozenset({"http", "https", "data"}), _STYLE.sub("", source)
+    return str(bleach.clean(plain, tags=_TAGS, attributes=_allowed, protocols=protocols, strip=True))
 
 
 def slug(title: str) -> str:

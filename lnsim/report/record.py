@@ -98,11 +98,7 @@ def save_run(path: Path, run: StudyRun) -> Path:
 
 
 def load_run(path: Path) -> StudyRun | None:
-    """The record in a file; None where there is no file.
-
-    Raises:
-        NotebookError: when the file is no such record.
-    """
+    """The record in a file; None where there is no file."""
     if not path.is_file():
         return None
     try:

@@ -66,10 +66,8 @@ def run_plans(
     """Execute every notebook of the plans in the folder `root`, `jobs` at a time, and write the pages.
 
     A setting goes to the notebooks that know it. `timeout` is the seconds that one cell may take; `each` is called with
-    the study's name and the outcome whenever a notebook ends.
-
-    Raises:
-        NotebookError: when the folder of the reports holds other files, or a setting fits no notebook.
+    the study's name and the outcome whenever a notebook ends. NotebookError where the folder of the reports holds other
+    files, or a setting fits no notebook.
     """
     known = {notebook.number: known_parameters(notebook) for plan in plans for notebook in plan.notebooks}
     if settings:
@@ -79,8 +77,11 @@ def run_plans(
 
     def run(task: tuple[Plan, Notebook]) -> Outcome:
         plan, notebook = task
-        own = {name: value for name, value in settings.items() if name in known[notebook.number]}
-        parameters = {"study": plan.study.name, "source": plan.source, **_of_study(plan.study, notebook, known), **own}
+        stands, given = known[notebook.number], plan.study.experiments[notebook.number]
+        # What the study's file says otherwise than the notebook; one whose own value is None asks the file itself.
+        other = {name: given[name] for name in given if stands.get(name) is not None and stands[name] != given[name]}
+        own = {name: value for name, value in settings.items() if name in stands}
+        parameters = {"study": plan.study.name, "source": plan.source, **other, **own}
         target = reports / plan.study.name / f"{notebook.path.stem}.ipynb"
         outcome = execute(notebook, target, parameters, root, timeout)
         keep_csvs(target, plan.study.name)
@@ -94,13 +95,6 @@ def run_plans(
         _merge(plan, [outcome for (task, _), outcome in results if task is plan], settings, reports) for plan in plans
     ]
     return write_pages(runs, reports)
-
-
-def _of_study(study: Study, notebook: Notebook, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the study's file says otherwise than the notebook; one whose own value is None asks the file itself."""
-    stands = known[notebook.number]
-    given = study.experiments[notebook.number]
-    return {name: given[name] for name in given if stands.get(name) is not None and stands[name] != given[name]}
 
 
 def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
@@ -137,14 +131,8 @@ def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any],
             kept[number] = outcome
     merged = {**kept, **{outcome.number: outcome for outcome in outcomes}}
     not_run = {number: reason for number, reason in plan.not_run.items() if number not in merged}
-    return StudyRun(
-        study=plan.study.name,
-        source=plan.source,
-        outcomes=merged,
-        not_run=not_run,
-        command=fetch_command(plan.study) if "all" in not_run else "",
-        settings=dict(settings),
-    )
+    command = fetch_command(plan.study) if "all" in not_run else ""
+    return StudyRun(plan.study.name, plan.source, merged, not_run, command, settings=dict(settings))
 
 
 def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:

@@ -26,18 +26,9 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
 
 __all__ = [
-    "claim_folder",
-    "csv_place",
-    "figure_bytes",
-    "keep_csvs",
-    "linked_from",
-    "save_animation",
-    "save_csv",
-    "save_figure",
-    "save_table",
-    "write_text",
-    "write_whole",
-]
+    "claim_folder", "csv_place", "figure_bytes", "keep_csvs", "linked_from", "save_animation", "save_csv",
+    "save_figure", "save_table", "write_text", "write_whole",
+]  # fmt: skip
 
 
 _MARK = ".lnsim-reports"
@@ -67,10 +58,7 @@ def write_text(path: Path, text: str) -> Path:
 def claim_folder(folder: Path, parts: Iterable[str] = ()) -> None:
     """Mark a folder as one of reports, and make its parts, before anything runs.
 
-    What others keep there is not replaced.
-
-    Raises:
-        NotebookError: when it is no folder, holds other files and no mark, or cannot be written.
+    What others keep there is not replaced: NotebookError where it holds other files and no mark, or cannot be written.
     """
     mark = folder / _MARK
     try:

@@ -199,10 +199,8 @@ def _rows(shown: pd.DataFrame, groups: Sequence[str], sorts: bool, cards: bool, 
 
     for place, (name, *cells) in enumerate(zip(shown.index, *columns, strict=True)):
         begins = parted and bool(groups) and place > 0 and groups[place] != groups[place - 1]
-        of_row = {
-            "class": "gap" if begins else None,
-            "data-kind": header_text(group_name(groups[place])) if groups else None,
-        }
+        of_kind = header_text(group_name(groups[place])) if groups else None
+        of_row = {"class": "gap" if begins else None, "data-kind": of_kind}
         row = []
         for cell, text, head in zip(cells, texts, heads, strict=True):
             kind = " ".join(filter(None, [text, cell.group])) or None
@@ -212,14 +210,7 @@ def _rows(shown: pd.DataFrame, groups: Sequence[str], sorts: bool, cards: bool, 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """One strip.
-
-    Args:
-        r: the value, -1 to 1.
-        low: lower end of the range that its null gives.
-        high: upper end.
-        group: what the pair is, a key of _GROUP_CLASSES.
-    """
+    """One strip: r, the ends of the range that its null gives, and what the pair is, a key of _GROUP_CLASSES."""
 
     r: float
     low: float

@@ -33,10 +33,7 @@ def write_page_of_two(
     """Run the notebook of two models, and write its page, ``index.html``.
 
     The folder is new, empty, or that of an earlier page on the same two; the parameters are all but the models and it.
-
-    Raises:
-        NotebookError: when the folder holds something else or cannot be written, the vectors are synthetic, or the
-            notebook fails.
+    NotebookError where it is another or cannot be written, the vectors are synthetic, or the notebook fails.
     """
     from lnsim.report.html import read_report, write_report
 

@@ -231,11 +231,7 @@ class Study(Struct, frozen=True, forbid_unknown_fields=True):
         return {model.label: model.colour for model in self.models}
 
     def kinds(self, by: str) -> Mapping[str, str]:
-        """What each model is counted as, by key, in a reader's words; `by` is ``kind`` or ``family``.
-
-        Raises:
-            StudyError: for another grouping.
-        """
+        """What each model is counted as, by key, in a reader's words; `by` is ``kind`` or ``family``."""
         if by not in _GROUPINGS:
             raise StudyError(f"Grouping the models of '{self.name}': expected {' or '.join(_GROUPINGS)}, found '{by}'.")
         return {model.key: getattr(model, by).replace("moe", "MoE") for model in self.models}
@@ -251,10 +247,7 @@ class Study(Struct, frozen=True, forbid_unknown_fields=True):
     def relation(self, a: str, b: str) -> Relation:
         """How two models are related, in either order: by descent where the study made its models, else as it states.
 
-        A pair without a stated relation is presumed independent.
-
-        Raises:
-            StudyError: when a key is unknown, or both are the same.
+        A pair without a stated relation is presumed independent. StudyError where a key is unknown, or both are one.
         """
         if self.model(a) == self.model(b):
             raise StudyError(f"Study '{self.name}': '{a}' has no relation to itself; name two models.")
@@ -387,11 +380,8 @@ def _check_parameters(study: Study, number: str, given: Mapping[str, Any]) -> No
         _check_keys(f"{at}.{name}", keys, study.labels)
     for name in ("roles", "kinds", "blind", "cells"):
         _once(f"{at}.{name}", getattr(found, name) or [], "each entry")
-    of_roles = {
-        "roles": found.roles or [],
-        **{f"comparisons.{n}.roles": one.roles for n, one in (found.comparisons or {}).items()},
-    }
-    for name, roles in of_roles.items():
+    compared = [(f"comparisons.{name}.roles", one.roles) for name, one in (found.comparisons or {}).items()]
+    for name, roles in [("roles", found.roles or []), *compared]:
         if unknown := [role for role in roles if role.rpartition("/")[2] not in ROLES]:
             raise StudyError(
                 f"key '{at}.{name}': expected a role, of its tower as tower/role ({', '.join(ROLES)}), found "

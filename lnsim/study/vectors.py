@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError, SourceError, StudyError
@@ -33,8 +32,6 @@ class StudyVectors:
     def __post_init__(self) -> None:
         if both := set(self.vectors) & set(self.missing):
             raise StudyError(f"Gathering vectors: {', '.join(sorted(both))} cannot be both there and missing.")
-        for name in ("vectors", "missing"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
 
 def fetch_command(study: Study) -> str:
@@ -47,11 +44,8 @@ def fetch_command(study: Study) -> str:
 def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) -> dict[str, str]:
     """Read the norm vectors of a study's models from the Hub into ``data/vectors``; this uses the network.
 
-    Each is called with a model's key when it has been read. Returns, by model key, why it could not be read; the others
-    were.
-
-    Raises:
-        StudyError: when the study's file does not allow the source ``hub``.
+    `each` is called with a model's key when it has been read. Returns, by model key, why it could not be read; the
+    others were. StudyError where the study's file does not allow the source ``hub``.
     """
     from lnsim.checkpoint.extract import extract_many
     from lnsim.checkpoint.reading import Question
@@ -68,16 +62,13 @@ def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) ->
 
 
 def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None = None) -> StudyVectors:
-    """The vectors of a study's models as they lie on disk, without any network.
+    """The vectors of a study's models, or of these `keys`, as they lie on disk, without any network.
 
-    Args:
-        study: as read from its file.
-        source: one of SOURCES.
-        keys: model keys wanted; all of the study's models where None.
-
-    Raises:
-        StudyError: for a source or a model key that the study does not have, or a replica that was not made.
+    StudyError for a source or a model key that the study does not have, or a replica that was not made.
     """
+    from lnsim.checkpoint.extract import load
+    from lnsim.paths import find_stored
+
     kind = source_kind(study, source)
     models = study.models if keys is None else [study.model(key) for key in keys]
     if kind == "replica":
@@ -86,18 +77,20 @@ def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None
     missing: dict[str, str] = {}
     for model in models:
         try:
-            found[model.key] = _load(model, kind)
+            vectors = load(find_stored(model.stored))
         except SourceError as error:
             missing[model.key] = str(error)
+            continue
+        if kind == "hub" and vectors.commit is None:
+            told = f"The stored extract of '{model.key}' was not read from the Hub: no commit is on record."
+            missing[model.key] = told
+        else:
+            found[model.key] = vectors
     return StudyVectors(kind, found, missing)
 
 
 def source_kind(study: Study, source: str) -> str:
-    """Where stored things are looked for: ``stored``, ``hub`` or ``replica``.
-
-    Raises:
-        StudyError: for an unknown source, or one that the study's file does not allow.
-    """
+    """Where stored things are looked for: ``stored``, ``hub`` or ``replica``; StudyError where that is not allowed."""
     if source not in SOURCES:
         raise StudyError(f"Study '{study.name}': '{source}' is not a source; known are {', '.join(SOURCES)}.")
     if source == "auto" and "replica" in study.sources and not _any_stored(study):
@@ -143,13 +136,3 @@ def _replica_vectors(study: Study, models: Iterable[Model]) -> StudyVectors:
     except (OSError, ValueError, SourceError):
         raise no_replica(study, "the vectors") from None
     return StudyVectors("replica", found, {key: reasons[key] for key in paths if key in reasons})
-
-
-def _load(model: Model, kind: str) -> NormVectors:
-    from lnsim.checkpoint.extract import load
-    from lnsim.paths import find_stored
-
-    vectors = load(find_stored(model.stored))
-    if kind == "hub" and vectors.commit is None:
-        raise SourceError(f"The stored extract of '{model.key}' was not read from the Hub: no commit is on record.")
-    return vectors

@@ -202,18 +202,16 @@ def _fitting(evidence: Evidence) -> Iterator[tuple[Family, tuple[Tower, ...], Me
     for family in FAMILIES:
         if not family.by_name:
             continue
-        towers = tuple(Tower(stack, {}, None, kinds=_mixed(evidence.kinds(stack))) for stack in family.stacks)
+        # A stack that is attention throughout is no hybrid by its names.
+        shown = map(evidence.kinds, family.stacks)
+        mixed = [kinds if set(kinds) - {"", "attention"} else () for kinds in shown]
+        towers = tuple(Tower(stack, {}, None, kinds=kinds) for stack, kinds in zip(family.stacks, mixed, strict=True))
         if roles := _fit(towers, evidence):
             yield family, towers, roles
         for tower in towers if len(towers) > 1 else ():
             bare = _alone(tower, evidence)
             if bare and (roles := _fit((bare,), evidence)):
                 yield family, (bare,), roles
-
-
-def _mixed(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """The kinds of a stack that is not attention throughout: such a one is no hybrid by its names."""
-    return kinds if set(kinds) - {"", "attention"} else ()
 
 
 def _alone(tower: Tower, evidence: Evidence) -> Tower | None:

@@ -109,13 +109,12 @@ def match_norms(
 ) -> list[Match]:
     """Match every norm-like name, in order; a two-dimensional tensor that is no per-head norm is dropped.
 
-    A norm outside the blocks stands at their prefix; with ``partial`` also where the tower has no blocks.
-
-    Raises:
-        RoleError: one tower's blocks appear under two prefixes, or two norms claim one place.
+    A norm outside the blocks stands at their prefix; with ``partial`` also where the tower has no blocks. Raises
+    RoleError where one tower's blocks appear under two prefixes, or two norms claim one place.
     """
     index = [(tower, _lines(tower.stack)) for tower in towers]
-    marked = _marked_layers(norms)
+    # The blocks that carry a norm only multi-token-prediction blocks have.
+    marked = frozenset(n.numbers[0] for n in norms if len(n.numbers) == 1 and n.template.endswith(MTP_MARKS))
     first = [_look_up(norm, index, marked, None) for norm in norms]
     roots = _block_roots(first, where)
     matches = []
@@ -174,11 +173,6 @@ def _place(norm: NormName, tower: Tower, line: _Line, layer: int, marked: frozen
     if pattern.kinds and kind not in pattern.kinds:
         return Match(norm, tower, layer=layer, why=f"a layer of kind {kind[:40]!r}" if kind else UNKNOWN_KIND)
     return Match(norm, tower, pattern, layer, mtp, line.root)
-
-
-def _marked_layers(norms: Iterable[NormName]) -> frozenset[int]:
-    """The blocks that carry a norm only multi-token-prediction blocks have."""
-    return frozenset(norm.numbers[0] for norm in norms if len(norm.numbers) == 1 and norm.template.endswith(MTP_MARKS))
 
 
 def _block_roots(matches: Iterable[Match], where: str) -> dict[int, str]:

@@ -90,16 +90,13 @@ def missing_layers(
             of_mtp = tower.stack.mtp and key[0] == "mtp"
             here = [m for m in own if m.pattern in patterns and m.mtp == of_mtp]
             have, found = {m.layer for m in here}, {m.pattern for m in here}
-            promising = [pattern for pattern in patterns if pattern in found or _is_promised(pattern, tower)]
+            # A norm is promised where every such model has it; where a key of the config decides, where that says so.
+            config = tower.config
+            promising = [p for p in patterns if p in found or (config.get(p.key) is True if p.key else not p.optional)]
             missing = tuple(layer for layer in _promised(tower, key[0], promising, counts) if layer not in have)
             if missing:
                 gaps[key] = missing
     return gaps
-
-
-def _is_promised(pattern: Pattern, tower: Tower) -> bool:
-    """Whether the norm is there in every such model; where a key of the config decides, whether it says so."""
-    return tower.config.get(pattern.key) is True if pattern.key else not pattern.optional
 
 
 def _by_role(tower: Tower) -> dict[Key, list[Pattern]]:

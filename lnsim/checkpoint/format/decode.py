@@ -44,17 +44,10 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
 
 
 def decode(data: bytes, dtype: str, shape: tuple[int, ...], *, where: str = "a tensor") -> npt.NDArray[Any]:
-    """A read-only array over the bytes, in the stored dtype.
+    """A read-only array over exactly a tensor's bytes, row-major and in the stored dtype; ``where`` is for messages.
 
-    Args:
-        data: exactly the tensor's bytes.
-        dtype: the format's name, a key of ``DTYPES``.
-        shape: dimensions, row-major.
-        where: the tensor, for messages.
-
-    Raises:
-        UnsupportedDtypeError: for a dtype that is not read (sub-byte and complex ones).
-        DecodeError: when the bytes are too many or too few.
+    Raises UnsupportedDtypeError for a dtype that is not read (sub-byte and complex ones), DecodeError for too many or
+    too few bytes.
 
     >>> float(decode(bytes([0x80, 0x3f]), "BF16", (1,))[0])
     1.0

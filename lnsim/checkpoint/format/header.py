@@ -63,7 +63,6 @@ LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000
 """The reference refuses a longer JSON; so do we."""
 
-
 DISGUISE_BYTES = 64
 """First bytes of a file that are enough to tell."""
 
@@ -83,17 +82,9 @@ _PATTERNS = {re.compile(pattern): text for pattern, text in _KINDS.items()}
 
 
 class TensorInfo(msgspec.Struct, frozen=True, gc=False):
-    """One tensor as the header describes it.
+    """One tensor as the header describes it: the bytes ``[start, stop)`` of the byte buffer, as ``data_offsets`` say.
 
-    Args:
-        name: tensor name.
-        dtype: the format's name of the dtype, a key of ``DTYPE_BITS``.
-        shape: dimensions, row-major; empty for a scalar.
-        start: first byte, relative to the byte buffer (the format's ``data_offsets``).
-        stop: byte after the last, relative to the byte buffer.
-
-    Raises:
-        HeaderError: when ``stop - start`` is not the size that shape and dtype need.
+    Raises HeaderError when ``stop - start`` is not the size that shape and dtype need.
     """
 
     name: str
@@ -219,10 +210,9 @@ def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a s
 
 
 def read_header(data: bytes, file_size: int | None = None, *, where: str) -> Header:
-    """The header at the start of a file, its unsound tensors kept apart; the arguments are those of ``parse_header``.
+    """As ``parse_header``, with unsound tensors kept apart.
 
-    Raises:
-        HeaderError: when the header cannot be read, its sound tensors overlap, or the file is longer than it says.
+    Raises HeaderError when the header cannot be read, its sound tensors overlap, or the file is longer than it says.
     """
     with _named(where, data):
         header = _parse(data, file_size, {})
@@ -242,8 +232,7 @@ def header_end(data: bytes, file_size: int | None, *, where: str) -> int:
 def header_stop(data: bytes, file_size: int | None = None) -> int:
     """Byte after the header, which is also the first of the byte buffer; needs the file's first 8 bytes only.
 
-    Raises:
-        HeaderError: when there are fewer than 8 bytes, or the length is over the limit or past the file's end.
+    Raises HeaderError when there are fewer, or the length is over the limit or past the file's end.
     """
     if len(data) < LENGTH_BYTES:
         raise HeaderError(f"the length field needs {LENGTH_BYTES} bytes, the file has {len(data)}.")

@@ -85,8 +85,7 @@ def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -
     Mistral's ``consolidated.safetensors``, repeats the same weights and is passed over, with a note. ``typed`` is what
     a person would type for the checkpoint, for the error that advises to name a part of it; ``where`` by default.
 
-    Raises:
-        FormatError: when no safetensors weights are there, or which to take is unclear.
+    Raises FormatError when no safetensors weights are there, or which to take is unclear.
     """
     names = list(names)
     top = sorted(name for name in names if "/" not in name)
@@ -124,8 +123,7 @@ def named_file(name: str) -> Layout:
 def parse_index(text: bytes, *, where: str) -> dict[str, str]:
     """The index's ``weight_map``: tensor name to shard.
 
-    Raises:
-        FormatError: when it is no JSON, has no weight map, or names a shard outside the checkpoint's own folder.
+    Raises FormatError when it is no JSON, has no weight map, or names a shard outside the checkpoint's own folder.
     """
     content = parse_json(text, where=f"the index of {where}")
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
@@ -227,13 +225,12 @@ def _is_secondary(name: str) -> bool:
 
 def _plainest(names: list[str], ending: str = ".safetensors") -> list[str]:
     """Without the variants of others, such as ``model.fp16.safetensors`` beside ``model.safetensors``."""
-    return [name for name in names if not _plainer(name, ending) & set(names)]
 
+    def plainer(name: str) -> set[str]:
+        words = name.removesuffix(ending).split(".")
+        return {".".join(words[:place] + words[place + 1 :]) + ending for place in range(1, len(words))}
 
-def _plainer(name: str, ending: str) -> set[str]:
-    """The names that this one would have without one of the words between its dots."""
-    words = name.removesuffix(ending).split(".")
-    return {".".join(words[:place] + words[place + 1 :]) + ending for place in range(1, len(words))}
+    return [name for name in names if not plainer(name) & set(names)]
 
 
 def _passed_over(weights: Iterable[str], taken: Set[str | None]) -> tuple[str, ...]:

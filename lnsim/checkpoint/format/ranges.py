@@ -20,10 +20,7 @@ DEFAULT_MAX_GAP = 16 * 1024
 
 @dataclass(frozen=True, slots=True, order=True)
 class ByteRange:
-    """The bytes ``[start, stop)`` of a file; never empty.
-
-    Raises:
-        RangeError: when ``start`` is negative or ``stop`` does not lie behind it.
+    """The bytes ``[start, stop)`` of a file; RangeError where ``start`` is negative or ``stop`` not behind it.
 
     >>> ByteRange(8, 108).http
     'bytes=8-107'
@@ -74,9 +71,7 @@ def tensor_range(header: Header, name: str) -> ByteRange | None:
 def part_range(header: Header, name: str, start: int, stop: int) -> ByteRange:
     """The bytes ``[start, stop)`` of a tensor, counted from its own first byte, as a range of its file.
 
-    Raises:
-        TensorNotFoundError: when the header has no such tensor.
-        RangeError: when the part is empty or does not lie inside the tensor.
+    Raises TensorNotFoundError, and RangeError when the part is empty or does not lie inside the tensor.
     """
     whole = tensor_range(header, name)
     if whole is None or not 0 <= start < stop <= len(whole):

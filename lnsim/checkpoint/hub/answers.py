@@ -19,7 +19,6 @@ __all__ = [
     "ForbiddenError",
     "NoRangeError",
     "NotThereError",
-    "TooLongError",
     "TryAgainError",
     "check_range",
     "check_status",
@@ -57,10 +56,6 @@ class NotThereError(HubError):
     """The repo has no such file; whoever asked decides whether that is an error."""
 
 
-class TooLongError(HubError):
-    """The answer is longer than a small file may be."""
-
-
 class NoRangeError(HubError):
     """Something else than a range was answered: a whole file, or a page of a machine on the way."""
 
@@ -78,12 +73,8 @@ def check_range(
 ) -> tuple[int, int]:
     """Accept a response as the range asked for, whose end the file's own end may cut off where that is said.
 
-    Returns the byte after the last that came, and the bytes of the whole file.
-
-    Raises:
-        NoRangeError: when the server answered with something else than a range.
-        HubError: when the range is of another form of the file.
-        TryAgainError: when ``Content-Range`` tells other bytes.
+    Returns the byte after the last that came, and the bytes of the whole file. Raises NoRangeError for something else
+    than a range, HubError for one of another form of the file, TryAgainError when ``Content-Range`` tells other bytes.
     """
     if status != 206:
         raise NoRangeError(
@@ -110,19 +101,16 @@ def check_range(
 def check_status(
     status: int, headers: Mapping[str, str], *, where: str, has_token: bool, at_the_hub: bool = True
 ) -> None:
-    """Raise what a status of 400 and above means; the Hub tells the kind in ``X-Error-Code``, and more in a message.
+    """Raise what a status of 400 and above means: TryAgainError for what may pass, else the HubError that fits.
 
-    ``has_token`` says whether a token was sent, ``at_the_hub`` that no address which the Hub gave out has answered.
-
-    Raises:
-        TryAgainError: for 408, 425, 429 and 5xx.
-        HubError: or the subclass that fits.
+    The Hub tells the kind in ``X-Error-Code``, and more in a message. ``has_token`` says whether a token was sent,
+    ``at_the_hub`` that no address which the Hub gave out has answered.
     """
     if status in _PASSING:
-        asked = retry_after(headers)
         by_whom = ", from a proxy or gateway before the server" if status in _BY_THE_WAY else ""
-        window = _WINDOW_OVER.search(headers.get("ratelimit", "")) if asked is None and status == 429 else None
-        pause = float(window[1]) if window else asked
+        pause = retry_after(headers)
+        if pause is None and status == 429 and (window := _WINDOW_OVER.search(headers.get("ratelimit", ""))):
+            pause = float(window[1])
         raise TryAgainError(f"status {status}{by_whom}", pause)
     if status < 400:
         return

@@ -25,10 +25,8 @@ def is_commit(text: str) -> bool:
 def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> Checkpoint | None:
     """The snapshot of a full commit, which cannot change; with the network switched off, that of a branch as well.
 
-    None where the cache has no whole one: a branch may have moved, so with a network the Hub is asked.
-
-    Raises:
-        LnsimError: with the network switched off, why the snapshot that is there cannot be read.
+    None where the cache has no whole one: a branch may have moved, so with a network the Hub is asked. Raises
+    LnsimError, with the network switched off, where the snapshot that is there cannot be read.
     """
     folder = Path(constants.HF_HUB_CACHE) / constants.REPO_ID_SEPARATOR.join(("models", *repo_id.split("/")))
     name = revision or MAIN

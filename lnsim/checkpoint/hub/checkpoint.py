@@ -39,15 +39,7 @@ from lnsim.checkpoint.source import (
     no_progress,
     parse_config,
 )
-from lnsim.errors import (
-    FormatError,
-    HeaderError,
-    HubError,
-    LnsimError,
-    RepoNotFoundError,
-    RevisionError,
-    SourceError,
-)
+from lnsim.errors import FormatError, HeaderError, HubError, LnsimError, RepoNotFoundError, RevisionError, SourceError
 
 __all__ = ["Repo", "open_pinned", "pin"]
 
@@ -59,14 +51,14 @@ _FAIR_SHARE = 1_000_000
 class Repo:
     """A repo at a commit, or the files of one of its folders below the repo's root.
 
-    ``revision`` is None for the head of ``main``. ``sizes`` are by name below the folder, None where the Hub tells
-    none; ``file`` is the only one that is wanted, empty for whatever holds the weights.
+    ``revision`` is None for the head of ``main``. ``names`` are those below the folder; ``file`` is the only one that
+    is wanted, empty for whatever holds the weights.
     """
 
     repo_id: str
     revision: str | None
     commit: str
-    sizes: Mapping[str, int | None]
+    names: Sequence[str]
     transport: Transport = field(repr=False)
     folder: str = ""
     file: str = ""
@@ -102,7 +94,7 @@ class Repo:
 
     def config(self, name: str = CONFIG_NAME) -> dict[str, Any] | None:
         """A parsed config, None where the repo has none of this name."""
-        if name not in self.sizes:
+        if name not in self.names:
             return None
         where = self.where_of(name)
         return parse_config(self.transport.get(self.url(name), where=where, max_bytes=MAX_JSON_BYTES), where=where)
@@ -118,25 +110,23 @@ class Repo:
 
 
 def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
-    """The commit behind a revision, and the files it holds with their sizes, or those of a part of it: one request.
+    """The commit behind a revision, and the files it holds, or those of a part of it: one request.
 
-    Raises:
-        RepoNotFoundError, GatedError, RevisionError, NetworkError, OfflineError: each a sentence on what to do.
-        SourceError: when the commit has no such part.
+    Raises HubError with a sentence on what to do, SourceError when the commit has no such part.
     """
     check_endpoint(constants.ENDPOINT)
     transport = Transport(client_for(settings or Settings()), Traffic())
     try:
-        commit, sizes = _ask(transport, repo_id, revision)
+        commit, names = _ask(transport, repo_id, revision)
     except RevisionError as error:
         if not part or not revision or "/" in revision:
             raise
-        name = quote(f"{revision}/{part}", safe="")
+        branch = quote(f"{revision}/{part}", safe="")
         raise RevisionError(
             f"{error} Behind the @ it ends at the first slash: where the slash belongs to a branch's name, write "
-            f"{repo_id}@{name:.160}, or use --revision."
+            f"{repo_id}@{branch:.160}, or use --revision."
         ) from None
-    repo = Repo(repo_id, revision, commit, sizes, transport)
+    repo = Repo(repo_id, revision, commit, names, transport)
     return _narrowed(repo, part) if part else repo
 
 
@@ -145,7 +135,7 @@ def open_pinned(repo: Repo, progress: Progress = no_progress) -> Checkpoint:
 
     Raises LnsimError as ``pin`` does, and FormatError when it holds no safetensors weights.
     """
-    layout = named_file(repo.file) if repo.file else find_layout(repo.sizes, where=repo.where, typed=repo.typed)
+    layout = named_file(repo.file) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
     return repo.transport.client.open(lambda: _open(repo, layout, progress))
 
 
@@ -153,7 +143,15 @@ def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
     config = repo.transport.client.aside(repo.config)
     weight_map = repo.weight_map(layout.index)
     layout = layout.listed(weight_map.values()) if weight_map else layout
-    there, unread = _there(repo, layout.shards)
+    absent = [name for name in layout.shards if name not in repo.names]
+    unread: dict[str, LnsimError] = {
+        name: HubError(
+            f"Opening {repo.where}: its index names {name!r:.120}, which the commit does not hold ({len(absent)} such "
+            f"in all). The upload is incomplete."
+        )
+        for name in absent
+    }
+    there = [name for name in layout.shards if name not in unread]
     files = {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in there}
     headers = _read_headers(repo, files, weight_map, unread, progress)
     read_many = repo.transport.map
@@ -161,20 +159,11 @@ def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
     def fetch(jobs: Sequence[tuple[str, ByteRange]], progress: Progress) -> list[bytes]:
         return read_many(lambda job: files[job[0]].read(job[1]), jobs, progress)
 
+    source = f"{repo.repo_id}/{repo.part}".rstrip("/")
+    found = {name: headers[name] for name in there if name in headers}
+    told = repo.repo_id, repo.revision, repo.commit, repo.part, (*repo.notes, *layout.notes)
     return settle(
-        Checkpoint(
-            f"{repo.repo_id}/{repo.part}" if repo.part else repo.repo_id,
-            repo.where,
-            {name: headers[name] for name in there if name in headers},
-            config.result(),
-            fetch,
-            repo.transport.traffic,
-            repo.repo_id,
-            repo.revision,
-            repo.commit,
-            repo.part,
-            (*repo.notes, *layout.notes),
-        ),
+        Checkpoint(source, repo.where, found, config.result(), fetch, repo.transport.traffic, *told),
         weight_map=weight_map,
         unread=unread,
         replicated=layout.replicated,
@@ -216,51 +205,38 @@ def _read_headers(
     return headers
 
 
-def _there(repo: Repo, names: Sequence[str]) -> tuple[list[str], dict[str, LnsimError]]:
-    """The shards that the commit holds, and errors for those that it lacks."""
-    absent = [name for name in names if name not in repo.sizes]
-    missing: dict[str, LnsimError] = {
-        name: HubError(
-            f"Opening {repo.where}: its index names {name!r:.120}, which the commit does not hold ({len(absent)} such "
-            f"in all). The upload is incomplete."
-        )
-        for name in absent
-    }
-    return [name for name in names if name not in missing], missing
-
-
 def _narrowed(repo: Repo, part: str) -> Repo:
     """The repo as if one of its folders were all of it, or one of its files with the config beside it."""
-    folder, _, file = part.rpartition("/") if part in repo.sizes else (part, "", "")
+    folder, _, file = part.rpartition("/") if part in repo.names else (part, "", "")
     if file and not file.endswith((".safetensors", ".safetensors.index.json")):
         raise FormatError(
             f"Opening {repo.where}/{part}: a folder or a .safetensors file was expected. Name its folder, "
             f"{repo.typed}{'/' + folder if folder else ''}, or another file."
         )
     start = f"{folder}/" if folder else ""
-    below = {name.removeprefix(start): size for name, size in repo.sizes.items() if name.startswith(start)}
+    below = [name.removeprefix(start) for name in repo.names if name.startswith(start)]
     if not below:
         raise SourceError(f"Opening {repo.where}/{part}: the commit has no such folder or file. {_weights_of(repo)}")
-    unused = folder and CONFIG_NAME in repo.sizes and CONFIG_NAME not in below
+    unused = folder and CONFIG_NAME in repo.names and CONFIG_NAME not in below
     notes = (f"{folder} has no {CONFIG_NAME}; the one in the repo's root was not used.",) if unused else ()
-    return replace(repo, sizes=below, folder=folder, file=file, notes=notes)
+    return replace(repo, names=below, folder=folder, file=file, notes=notes)
 
 
 def _weights_of(repo: Repo) -> str:
-    folders = sorted({name.rpartition("/")[0] for name in repo.sizes if name.endswith(".safetensors")})
+    folders = sorted({name.rpartition("/")[0] for name in repo.names if name.endswith(".safetensors")})
     if not folders:
         return "It holds no safetensors weights at all."
     shown = ", ".join(f"{repo.typed}/{one}".rstrip("/") for one in folders[:3])
     return f"Weights are in {shown}{f' and {len(folders) - 3} more folders' if len(folders) > 3 else ''}."
 
 
-def _ask(transport: Transport, repo_id: str, revision: str | None) -> tuple[str, dict[str, int | None]]:
+def _ask(transport: Transport, repo_id: str, revision: str | None) -> tuple[str, list[str]]:
     where = f"{repo_id}@{revision or MAIN}"
     url = f"{constants.ENDPOINT}/api/models/{quote(repo_id)}"
     if revision is not None:
         url += f"/revision/{quote(revision, safe='')}"
     try:
-        data = transport.get(f"{url}?blobs=true", where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
+        data = transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=True)
     except NotThereError:
         raise RepoNotFoundError(f"Reading {where}: the Hub has no such repo. Check the spelling.") from None
     content = parse_config(data, where=where)
@@ -269,9 +245,5 @@ def _ask(transport: Transport, repo_id: str, revision: str | None) -> tuple[str,
         raise HubError(
             f"Reading {where}: a commit and a list of files were expected, found keys {sorted(content)!s:.120}."
         )
-    entries = [entry for entry in siblings if isinstance(entry, dict) and isinstance(entry.get("rfilename"), str)]
-    return commit, {entry["rfilename"]: _size(entry.get("size")) for entry in entries}
-
-
-def _size(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    names = [entry.get("rfilename") for entry in siblings if isinstance(entry, dict)]
+    return commit, [name for name in names if isinstance(name, str)]

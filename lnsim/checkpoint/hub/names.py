@@ -39,10 +39,7 @@ def parse_repo_name(text: str, revision: str | None = None) -> RepoName:
     """Take apart what was written; the revision may also come apart, but not both ways.
 
     The first part behind ``@`` is the revision and the rest a path, but for ``refs/pr/3`` and its like. A branch whose
-    name holds a slash is written with ``%2F``.
-
-    Raises:
-        SourceError: when the text can be no repo.
+    name holds a slash is written with ``%2F``. Raises SourceError when the text can be no repo.
 
     >>> parse_repo_name("Qwen/Qwen3-4B@main")
     RepoName(repo_id='Qwen/Qwen3-4B', revision='main', part='')
@@ -76,8 +73,7 @@ def is_repo_id(text: str) -> bool:
 def check_endpoint(text: str | None = None) -> str:
     """The address of the Hub as it was given, by default in ``HF_ENDPOINT``; empty where there is none.
 
-    Raises:
-        HubError: when no request could be made to it.
+    Raises HubError when no request could be made to it.
     """
     text = os.environ.get("HF_ENDPOINT") if text is None else text
     if text is None:
@@ -106,7 +102,7 @@ def _address(body: str) -> SplitResult | None:
     if parts is None or parts.scheme not in ("http", "https") or parts.username is not None:
         without = ", without a user or password" if parts is not None and parts.username is not None else ""
         raise SourceError(f"Opening {shown}: {_FORMS} was expected{without}.")
-    if not _is_the_hub(parts):
+    if parts.hostname not in _HOSTS and parts.netloc.lower() != _split_endpoint().netloc.lower():
         raise SourceError(
             f"Opening {shown}: an address of the Hub was expected, found the host '{parts.hostname}'. Where that is a "
             f"mirror of the Hub, name it by HF_ENDPOINT."
@@ -129,10 +125,6 @@ def _split_endpoint() -> SplitResult:
     from huggingface_hub import constants  # not before the check: an address that is none breaks the import
 
     return urlsplit(check_endpoint(constants.ENDPOINT))
-
-
-def _is_the_hub(parts: SplitResult) -> bool:
-    return parts.hostname in _HOSTS or parts.netloc.lower() == _split_endpoint().netloc.lower()
 
 
 def _by_page(text: str, address: SplitResult) -> RepoName:

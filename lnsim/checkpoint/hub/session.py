@@ -72,29 +72,19 @@ class ClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How hard and how patiently to ask.
+    """How hard and how patiently to ask; times in seconds.
 
-    Args:
-        max_in_flight: requests at once.
-        max_tries: tries of one request before it is an error.
-        first_pause: seconds before the second try; doubled for each further one, with jitter.
-        max_pause: longest pause of our own, in seconds.
-        max_retry_after: longest pause that a server may ask for; a longer one is an error that says so. The Hub's
-            windows are 300 seconds long.
-        connect_timeout: seconds to wait for a connection.
-        read_timeout: seconds to wait for the next bytes, of head and body. A head, which the library reads by itself,
-            has no other deadline, and may have 100 kB.
-        total_timeout: seconds for a whole body, beyond what its bytes take at 50 kB a second.
+    A head, which the library reads by itself, has no deadline but ``read_timeout``, and may have 100 kB.
     """
 
-    max_in_flight: int = IN_FLIGHT
-    max_tries: int = 5
-    first_pause: float = 0.25
-    max_pause: float = 20.0
-    max_retry_after: float = 330.0
+    max_in_flight: int = IN_FLIGHT  # requests at once
+    max_tries: int = 5  # of one request, before it is an error
+    first_pause: float = 0.25  # before the second try; doubled for each further one, with jitter
+    max_pause: float = 20.0  # of our own
+    max_retry_after: float = 330.0  # that a server may ask for; the Hub's windows are 300 seconds long
     connect_timeout: float = 10.0
-    read_timeout: float = 20.0
-    total_timeout: float = 60.0
+    read_timeout: float = 20.0  # for the next bytes, of head and body
+    total_timeout: float = 60.0  # for a whole body, beyond what its bytes take at 50 kB a second
 
 
 @dataclass(slots=True)
@@ -139,12 +129,8 @@ class Client:
     def get(self, url: httpx.URL, headers: Mapping[str, str], *, at_the_hub: bool = False) -> Iterator[Answer]:
         """One GET, when it is its turn; redirects are not followed.
 
-        Only ``at_the_hub`` are logins sent that the session itself brings.
-
-        Raises:
-            TryAgainError: for whatever went wrong on the way and may pass.
-            ClosedError: when the client was closed.
-            ProxyError: when the proxy on the way cannot be used.
+        Only ``at_the_hub`` are logins sent that the session itself brings. Raises TryAgainError for whatever may pass,
+        ClosedError when the client was closed, ProxyError when the proxy on the way cannot be used.
         """
         answer: Answer | None = None
         token = _quiet.set(True)

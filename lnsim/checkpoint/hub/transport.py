@@ -27,7 +27,6 @@ from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import (
     DeadAddressError,
     NoRangeError,
-    TooLongError,
     TryAgainError,
     check_range,
     check_status,
@@ -96,7 +95,7 @@ class Transport:
                 told = whole_number(answer.headers.get("content-length")) or 0
                 data = _unpacked(answer, max_bytes) if told <= max_bytes else b""
             if max(told, len(data)) > max_bytes:
-                raise TooLongError(f"Reading {where}: at most {max_bytes} bytes were expected, the answer is longer.")
+                raise HubError(f"Reading {where}: at most {max_bytes} bytes were expected, the answer is longer.")
             return data
 
         return self._retry(once, url, where)
@@ -118,22 +117,13 @@ class Transport:
         return self._retry(once, url, where)
 
     def get_range(
-        self,
-        url: httpx.URL,
-        span: ByteRange,
-        *,
-        where: str,
-        may_be_clipped: bool = False,
-        leave_if_dead: bool = False,
+        self, url: httpx.URL, span: ByteRange, *, where: str, may_be_clipped: bool = False, leave_if_dead: bool = False
     ) -> tuple[bytes, int]:
         """The bytes of a range, all of them and no others, and those of the whole file, as the server tells them.
 
         The address is one from ``resolve``; with ``leave_if_dead`` it is not tried again where nobody answers. That the
-        file's own end cuts off the range may be accepted for the first window of a file only.
-
-        Raises:
-            DeadAddressError: when nobody answers there.
-            NetworkError: when the tries are used up; HubError: when the server does not serve ranges.
+        file's own end cuts off the range may be accepted for the first window of a file only. Raises DeadAddressError
+        when nobody answers there, NetworkError when the tries are used up, HubError when no ranges are served.
         """
 
         def once(address: httpx.URL) -> tuple[bytes, int]:
@@ -152,13 +142,11 @@ class Transport:
         """Raise what a status means, told by the Hub or by whoever it sends us to."""
         if answer.status >= 400:
             at_the_hub = _origin(answer.url) == self._hub
-            sent = bool(self._login) and at_the_hub
-            check_status(
-                answer.status, self._harmless(answer.headers), where=where, has_token=sent, at_the_hub=at_the_hub
-            )
+            sent, told = bool(self._login) and at_the_hub, self._harmless(answer.headers)
+            check_status(answer.status, told, where=where, has_token=sent, at_the_hub=at_the_hub)
 
     def _harmless(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """What a server says, without the token that it may repeat."""
+        """What a server says, without the token that it may repeat; in no frame that an error passes through."""
         token = self._login.get("authorization", "").removeprefix("Bearer ")
         return {name: text.replace(token, "[token]") if token else text for name, text in headers.items()}
 
