@@ -19,6 +19,7 @@ number together, such as a design that treats certain channels in a way of their
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
