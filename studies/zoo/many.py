@@ -128,7 +128,7 @@ def _losses(weights: Weights, rows: torch.Tensor, positions: str) -> torch.Tenso
     if positions == "learned":
         x = x + weights["places"][:, None, :length]
     elif positions == "fixed":
-        x = math.sqrt(HIDDEN) * x + _sines(length)
+        x = x + _sines(length)
     x = x.reshape(n, batch * length, HIDDEN)
     for layer in range(LAYERS):
         qkv = torch.bmm(_normed(x, weights, f"{layer}.attention"), weights[f"{layer}.qkv"])

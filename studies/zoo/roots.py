@@ -42,7 +42,10 @@ _CONFIGS: Mapping[str, dict[str, Any]] = {
         "model_type": "gpt_neox", "hidden_size": HIDDEN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
         "use_parallel_residual": False,
     },
-    "fixed": {"model_type": "xglm", "d_model": HIDDEN, "num_layers": LAYERS, "attention_heads": HEADS},
+    "fixed": {
+        "model_type": "xglm", "d_model": HIDDEN, "num_layers": LAYERS, "attention_heads": HEADS,
+        "scale_embedding": False,
+    },
 }  # fmt: skip
 """By positions, the config of the family whose norms stand in the same places and under these names."""
 
@@ -66,13 +69,15 @@ def main(words: list[str] | None = None) -> int:
         "--work", type=Path, default=HERE / "build" / "roots", metavar="DIR", help="checkpoints of norms"
     )
     parser.add_argument("--out", type=Path, default=HERE / "data" / "vectors" / "roots", metavar="DIR")
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="GROUP", help="these groups")
     parser.add_argument("--texts", type=Path, default=HERE / "build" / "texts", metavar="DIR")
     options = parser.parse_args(words)
     torch.set_num_threads(1)  # the sums have one order
     torch.use_deterministic_algorithms(True)
     fetch_texts(options.texts)
     text = read_text("prose", options.texts)
-    for group, many in GROUPS.items():
+    for group in options.only:
+        many = GROUPS[group]
         begun = time.perf_counter()
         for name, loss in _made(group, many, text, options.work, options.out):
             print(f"{name}: {loss:.3f} nats a byte (unigrams {text.unigram_loss():.3f})", file=sys.stderr)
