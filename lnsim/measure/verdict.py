@@ -2,24 +2,10 @@
 
 What is on record about the two models is no part of the evidence, so it cannot move the choice. No sentence says how a
 signal came about: the vectors of a copy, of a fine-tune and of two children of one base differ in nothing that is
-measured here, and chance, common design or a permuted copy remain. The rules, the first that fits:
-
-===============  ====================================================================================================
-key              chosen where
-===============  ====================================================================================================
-not_comparable   no norm of one can be set against a norm of the other
-identical        the same layers, and every weight and bias compared has the same stored bits
-undecided        with so few permutations no p could be below the level after adjustment
-one_by_one       signal; the stacks have the same layers, and most have their best partner at the same number
-rearranged       signal; layers have partners, but not so
-unplaced         signal; no layer has a partner
-contradictory    one of Pearson and ranks is below the level after adjustment, and the other is not for the same norm
-none             nothing is below the level after adjustment
-===============  ====================================================================================================
+measured here, and chance, common design or a permuted copy remain. The first rule of ``RULES`` that fits is taken.
 
 *Signal*: for at least one kind of norm the mean r of matched layers and its counterpart by ranks both have an adjusted
 p below the level. A *partner* is a layer of the other model whose r is at least ``alignment.PARTNER_FROM``.
-The sentences themselves stand in ``SENTENCES``.
 """
 
 from __future__ import annotations
@@ -108,28 +94,22 @@ class Evidence:
         return sum(int(getattr(test, name)) for test in self.signals)
 
 
-_HOLDS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
-    ("not_comparable", lambda found: not found.tests),
-    ("identical", lambda found: all(test.identical for test in found.tests)),
-    ("undecided", lambda found: found.least_p >= LEVEL),
-    ("one_by_one", lambda found: bool(found.signals) and found.in_step),
-    ("rearranged", lambda found: bool(found.signals) and found.partners),
-    ("unplaced", lambda found: bool(found.signals)),
-    ("contradictory", lambda found: any(any(test.seen) for test in found.tests)),
-    ("none", lambda found: True),
-)
+_RULES: tuple[tuple[str, Callable[[Evidence], bool], str], ...] = (
+    ("not_comparable", lambda found: not found.tests, "no norm of one can be set against a norm of the other"),
+    ("identical", lambda found: all(test.identical for test in found.tests),
+     "the same layers, and every weight and bias compared has the same stored bits"),
+    ("undecided", lambda found: found.least_p >= LEVEL,
+     "with so few permutations no p could be below the level after adjustment"),
+    ("one_by_one", lambda found: bool(found.signals) and found.in_step,
+     "signal; the stacks have the same layers, and most have their best partner at the same number"),
+    ("rearranged", lambda found: bool(found.signals) and found.partners, "signal; layers have partners, but not so"),
+    ("unplaced", lambda found: bool(found.signals), "signal; no layer has a partner"),
+    ("contradictory", lambda found: any(any(test.seen) for test in found.tests),
+     "one of Pearson and ranks is below the level after adjustment, and the other is not for the same norm"),
+    ("none", lambda found: True, "nothing is below the level after adjustment"),
+)  # fmt: skip
 
-RULES: Mapping[str, str] = {
-    "not_comparable": "no norm of one can be set against a norm of the other",
-    "identical": "the same layers, and every weight and bias compared has the same stored bits",
-    "undecided": "with so few permutations no p could be below the level after adjustment",
-    "one_by_one": "signal; the stacks have the same layers, and most have their best partner at the same number",
-    "rearranged": "signal; layers have partners, but not so",
-    "unplaced": "signal; no layer has a partner",
-    "contradictory": "one of Pearson and ranks is below the level after adjustment, and the other is not for the "
-    "same norm",
-    "none": "nothing is below the level after adjustment",
-}
+RULES: Mapping[str, str] = {key: where for key, _, where in _RULES}
 """When each sentence is chosen, in the order in which they are tried."""
 
 
@@ -157,4 +137,4 @@ def sentence(key: str, obstacle: str = "", replica: bool = False) -> str:
 
 def verdict(evidence: Evidence) -> str:
     """The key of the first sentence whose rule fits, one of RULES."""
-    return next(key for key, holds in _HOLDS if holds(evidence))
+    return next(key for key, holds, _ in _RULES if holds(evidence))
