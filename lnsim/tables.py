@@ -35,13 +35,8 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     whole = [list(header), *(list(row) for row in rows)]
     numeric = [all(isinstance(row[i], int) for row in whole[1:]) and len(whole) > 1 for i in range(len(header))]
     widths = [max(len(str(row[i])) for row in whole) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            f"{row[i]!s:>{width}}" if right else f"{row[i]!s:<{width}}"
-            for i, (width, right) in enumerate(zip(widths, numeric, strict=True))
-        ).rstrip()
-        for row in whole
-    )
+    forms = [f"{{!s:{'>' if right else '<'}{width}}}" for width, right in zip(widths, numeric, strict=True)]
+    return "\n".join("  ".join(map(str.format, forms, row)).rstrip() for row in whole)
 
 
 def card(kind: str, name: str, facts: Iterable[str], tables: Iterable[str], notes: Iterable[str] = ()) -> str:

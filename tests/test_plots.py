@@ -70,7 +70,6 @@ DRAWN: dict[str, Callable[[], Axes | Figure]] = {
     "heaps": lambda: plots.heaps(heights(), notes={"layer 0": "mean 0.1\nmean/rms 0.2"}),
     "maps": lambda: plots.maps({"pre_mlp": matrix(0.5), "a-long-name × another-long-name": matrix(0.2)}, numbers=True),
     "maps, cosine": lambda: plots.maps({"a": matrix(0.97)}, "cosine"),
-    "halves": lambda: plots.halves(matrix(0.97), matrix(-0.1), [("B", "A")]),
 }
 
 
@@ -148,21 +147,15 @@ def test_the_band_of_a_row_is_its_widest_and_the_bar_its_mean() -> None:
     assert bars == pytest.approx([rows.r.mean() for _, rows in frame.groupby("pair", sort=False)])
 
 
-def test_a_map_is_symmetric_about_zero_and_prints_its_limits_and_what_cannot_be_compared() -> None:
+def test_a_map_is_symmetric_about_zero_and_prints_its_limits() -> None:
     figure = plots.maps({"pre_mlp": matrix(-0.5)}, numbers=True)
     assert {mesh.get_clim() for mesh in figure.axes[0].collections} == {(-1.0, 1.0)}
     assert {"−1", "0", "1", "−.50", "pre-MLP"} <= set(words(figure))
-    ax = plots.halves(matrix(0.97), matrix(-0.1), [("B", "A")])
-    assert sorted(text.get_text() for text in ax.texts) == [".97", ".97", "none", "none", "−.10", "−.10"]
-    assert len(ax.patches) == 2  # frames of the related
-    assert {"0.95", "1", "−1", "0"} <= set(words(ax))
 
 
-def test_values_outside_a_maps_limits_and_other_labels_are_refused() -> None:
+def test_values_outside_a_maps_limits_are_refused() -> None:
     with pytest.raises(NotebookError, match=r"a map of r: 0\.800 to 0\.800 leave its limits, -0\.5 to 0\.5"):
         plots.maps({"a": matrix(0.8)}, limit=0.5)
-    with pytest.raises(NotebookError, match=r"below has \['A', 'B', 'C'\], above has \['A', 'B'\]"):
-        plots.halves(matrix(0.97), matrix(0.1).loc[["A", "B"], ["A", "B"]])
 
 
 def test_labels_are_moved_apart_as_little_as_possible() -> None:

@@ -27,16 +27,9 @@ if TYPE_CHECKING:
     from lnsim.checkpoint.hub.checkpoint import Repo
 
 __all__ = [
-    "IN_FLIGHT",
-    "Found",
-    "Origin",
-    "choose_paths",
-    "find_source",
-    "open_checkpoint",
-    "open_found",
-    "open_stored",
+    "IN_FLIGHT", "Found", "Origin", "choose_paths", "find_source", "open_checkpoint", "open_found", "open_stored",
     "origin_of",
-]
+]  # fmt: skip
 
 IN_FLIGHT = 16
 """Requests at once, unless told otherwise."""

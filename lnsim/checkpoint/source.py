@@ -18,18 +18,9 @@ from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundErr
 from lnsim.tables import card, table
 
 __all__ = [
-    "MAX_JSON_BYTES",
-    "Checkpoint",
-    "Fetch",
-    "Progress",
-    "Traffic",
-    "check_totals",
-    "file_in",
-    "no_progress",
-    "parse_config",
-    "parse_json",
-    "shared_progress",
-]
+    "MAX_JSON_BYTES", "Checkpoint", "Fetch", "Progress", "Traffic", "check_totals", "file_in", "no_progress",
+    "parse_config", "parse_json", "shared_progress",
+]  # fmt: skip
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
 """A config or index over this size is refused: the largest known index has about 10 MB."""

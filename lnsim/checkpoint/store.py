@@ -26,19 +26,9 @@ from lnsim.checkpoint.vectors import TensorSource
 from lnsim.errors import HeaderError, StoreError
 
 __all__ = [
-    "ANSWERS_KEY",
-    "FORMAT",
-    "ROLES_KEY",
-    "Identity",
-    "Provenance",
-    "StoredTensor",
-    "json_texts",
-    "kept_header",
-    "provenance_at",
-    "read_provenance",
-    "read_sources",
-    "write_extract",
-]
+    "ANSWERS_KEY", "FORMAT", "ROLES_KEY", "Identity", "Provenance", "StoredTensor", "json_texts", "kept_header",
+    "provenance_at", "read_provenance", "read_sources", "write_extract",
+]  # fmt: skip
 
 FORMAT = "lnsim-extract-1"
 """Value of the metadata key ``format`` that marks an extract."""

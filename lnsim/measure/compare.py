@@ -47,20 +47,17 @@ Matched = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class RoleSummary:
-    """What was measured in one role; None stands for a measure that is not defined.
+    """What was measured in one role; None stands for a measure that is not defined, and ``notes`` say why.
 
     Args:
-        n_layers_compared: layer numbers that both have.
-        cosine_mean: mean over them; pearson_mean, spearman_mean and rel_l2_mean likewise. The last is the length of the
-            difference over that of a's vector.
+        cosine_mean: mean over layer numbers that both have; pearson_mean, spearman_mean and rel_l2_mean likewise. The
+            last is the length of the difference over that of a's vector.
         changed_ratio: share of the values whose stored bits differ.
         best_offset: layer of b minus layer of a where the mean r is largest; a selection.
         alignment_rate: share of a's matched layers whose largest r is with b's layer of the same number.
         margin: r of matched layers less the largest other r of the same layer of a, on average.
         pvalue: one-sided, of the mean r of matched layers under permutations of the channels.
         null_mean: mean of the r of these permutations; null_std is their standard deviation.
-        n_permutations: how many.
-        seed: of the permutations.
         layers: the layer numbers compared; -1 stands for a norm outside the blocks.
         by_layer: one record a layer compared: ``layer_a``, ``layer_b``, ``cosine`` and ``r``.
         in_verdict: whether the role takes part in the verdict.

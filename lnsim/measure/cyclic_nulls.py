@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError
@@ -88,13 +87,9 @@ def _families(
     for _ in range(-(-n_permutations // (size - 1))):
         order = generator.permutation(size)
         spectra = {key: np.fft.rfft(units[key][:, order], axis=1) for key in keys}
-        yield {
-            (a, b): _mean_r_at_turns(spectra[a][rows_a], spectra[b][rows_b], size)
-            for (a, b), (rows_a, rows_b) in matched.items()
-        }
-
-
-def _mean_r_at_turns(spectra_a: npt.NDArray[np.complex128], spectra_b: npt.NDArray[np.complex128], size: int) -> Floats:
-    """Shape ``(size - 1,)``: a product of spectra is the correlation at every turn; the turn by 0 is left out."""
-    product = np.einsum("lf,lf->f", spectra_a.conj(), spectra_b)
-    return np.asarray(np.fft.irfft(product, n=size)[1:] / len(spectra_a))
+        found = {}
+        for (a, b), (rows_a, rows_b) in matched.items():
+            # A product of spectra is the correlation at every turn; the turn by 0 is left out.
+            product = np.einsum("lf,lf->f", spectra[a][rows_a].conj(), spectra[b][rows_b])
+            found[a, b] = np.asarray(np.fft.irfft(product, n=size)[1:] / len(rows_a))
+        yield found

@@ -14,35 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from lnsim.errors import ComparisonError
-
-__all__ = ["expected_change", "spacing", "ulp_distance"]
+__all__ = ["expected_change", "spacing"]
 
 Floats = npt.NDArray[np.float64]
-
-
-def ulp_distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """How many representable values lie between two stored values, plus one; 0 where they are equal.
-
-    Args:
-        a: floats as stored, any shape and any float dtype of at most 32 bits.
-        b: the same shape and dtype.
-
-    Returns:
-        int64, same shape. Floats are counted in their own order, so a step over zero counts as one step each side; +0
-        and -0 are the same place.
-
-    Raises:
-        ComparisonError: when dtypes or shapes differ, or the dtype is none of these.
-
-    >>> ulp_distance(np.float32([1.0, 0.0]), np.float32([1.0000001, -0.0])).tolist()
-    [1, 0]
-    """
-    if a.dtype != b.dtype or a.shape != b.shape:
-        raise ComparisonError(
-            f"Counting units in the last place: {a.dtype} of shape {a.shape} against {b.dtype} of shape {b.shape}."
-        )
-    return np.asarray(np.abs(_places(a) - _places(b)))
 
 
 def spacing(values: npt.NDArray[Any], dtype: np.dtype[Any] | None = None) -> Floats:
@@ -79,18 +53,3 @@ def expected_change(stored: npt.NDArray[Any], sd: float) -> Floats:
     inward = np.where(mantissa == 0.5, outward / 2, outward)
     stays = ndtr(outward / 2 / sd) - ndtr(-inward / 2 / sd)
     return np.asarray((1 - stays).mean(axis=1))
-
-
-def _places(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Place of each float in the order of all floats of its dtype, zero at 0.
-
-    The bits of a float, read as sign and magnitude, already count in order of size.
-    """
-    size = values.dtype.itemsize
-    if size > 4 or values.dtype.kind in "iub":
-        raise ComparisonError(
-            f"Counting units in the last place of {values.dtype}: a float of at most 32 bits is needed."
-        )
-    bits = np.ascontiguousarray(values).view(f"u{size}").astype(np.int64)
-    sign = 1 << (8 * size - 1)
-    return np.where(bits & sign, -(bits & (sign - 1)), bits)

@@ -31,15 +31,12 @@ from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
 from lnsim.measure.rows import prepared
 
 __all__ = [
-    "STATISTICS", "Orders", "channel_orders", "layer_values", "matched_null", "order_stream", "permutation_test",
-    "permuted_sums", "shared_null_std",
+    "Orders", "channel_orders", "layer_values", "matched_null", "order_stream", "permutation_test", "permuted_sums",
+    "shared_null_std",
 ]  # fmt: skip
 
 Orders = npt.NDArray[np.unsignedinteger[Any]]
 """Permutations of the channels, one a column: ``channel_orders`` makes them."""
-
-STATISTICS = ("mean", "max")
-"""What is taken over the layers: the mean of their correlations, or the largest."""
 
 _BATCH = 2**17
 """Entries of permutations drawn at a time, 1 MB, so that no second array of all of them is needed."""
@@ -145,10 +142,11 @@ def matched_null(
     _check_matched(rows_a, rows_b)
     if len(orders) != rows_a.shape[1]:
         raise ComparisonError(f"Shuffling {rows_a.shape[1]} channels: the permutations given have {len(orders)}.")
-    if statistic not in STATISTICS:
-        raise ComparisonError(f"'{statistic}' is no statistic over layers; known are {' and '.join(STATISTICS)}.")
+    test = {"mean": _mean_test, "max": _max_test}.get(statistic)
+    if test is None:
+        raise ComparisonError(f"'{statistic}' is no statistic over layers; known are mean and max.")
     unit_a, unit_b = (centred_unit(prepared(rows, correlation)) for rows in (rows_a, rows_b))
-    return _TESTS[statistic](unit_a, unit_b, orders, alternative)
+    return test(unit_a, unit_b, orders, alternative)
 
 
 def shared_null_std(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
@@ -200,9 +198,6 @@ def _max_test(unit_a: Floats, unit_b: Floats, orders: Orders, alternative: str) 
     if alternative == "two-sided":
         observed, null = np.abs(observed), np.abs(null)
     return pvalue(float(observed.max()), null.max(axis=1), alternative)
-
-
-_TESTS = {"mean": _mean_test, "max": _max_test}
 
 
 def layer_values(unit_a: Floats, unit_b: Floats, orders: Orders) -> Floats:

@@ -2,26 +2,11 @@
 
 What is on record about the two models is no part of the evidence, so it cannot move the choice. No sentence says how a
 signal came about: the vectors of a copy, of a fine-tune and of two children of one base differ in nothing that is
-measured here. The rules, the first that fits:
-
-==============  ========================================================================================================
-key             chosen where
-==============  ========================================================================================================
-identical       the same layers, and every weight and bias compared has the same stored bits
-own_order       the channels of both models have an order of their own
-not_comparable  no norm of one can be set against a norm of the other
-too_few         with so few permutations no p could be at or below the weak level
-border          the permutations leave open on which side of a level p is
-one_by_one      strong; the stacks have the same layers, and most have their best partner at the same number
-rearranged      strong; layers have partners, but not so
-unplaced        strong; no layer has a partner
-weak            p is at or below the weak level
-none            p is above the weak level
-==============  ========================================================================================================
+measured here. The first rule of ``RULES`` that fits is taken.
 
 *Strong*: p, adjusted over the pairs that were asked about together, is at most ``STRONG``; *weak*: at most ``WEAK``. p
 is that of ``pair_test``: one test a pair, the larger p of r and ranks. A *partner* is a layer of the other model whose
-r is at least ``alignment.PARTNER_FROM``. The sentences themselves stand in ``SENTENCES``.
+r is at least ``alignment.PARTNER_FROM``.
 """
 
 from __future__ import annotations
@@ -89,44 +74,31 @@ class Evidence:
         return self.pvalue is not None and self.pvalue <= level
 
 
-_HOLDS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
-    ("identical", lambda found: found.identical),
-    ("own_order", lambda found: found.ordered),
-    ("not_comparable", lambda found: found.pvalue is None),
-    ("too_few", lambda found: found.least > WEAK),
-    ("border", lambda found: found.open),
-    (
-        "one_by_one",
-        lambda found: found.at_most(STRONG) and found.one_length and found.same > found.elsewhere + found.without,
-    ),
-    ("rearranged", lambda found: found.at_most(STRONG) and found.same + found.elsewhere > 0),
-    ("unplaced", lambda found: found.at_most(STRONG)),
-    ("weak", lambda found: found.at_most(WEAK)),
-    ("none", lambda found: True),
-)
+_RULES: tuple[tuple[str, str, Callable[[Evidence], bool], str], ...] = (
+    ("identical", "identical", lambda found: found.identical,
+     "the same layers, and every weight and bias compared has the same stored bits"),
+    ("own_order", "not_decided", lambda found: found.ordered, "the channels of both models have an order of their own"),
+    ("not_comparable", "not_comparable", lambda found: found.pvalue is None,
+     "no norm of one can be set against a norm of the other"),
+    ("too_few", "not_decided", lambda found: found.least > WEAK,
+     "with so few permutations no p could be at or below the weak level"),
+    ("border", "border", lambda found: found.open, "the permutations leave open on which side of a level p is"),
+    ("one_by_one", "strong", lambda found: found.at_most(STRONG) and found.in_step,
+     "strong; the stacks have the same layers, and most have their best partner at the same number"),
+    ("rearranged", "strong", lambda found: found.at_most(STRONG) and found.same + found.elsewhere > 0,
+     "strong; layers have partners, but not so"),
+    ("unplaced", "strong", lambda found: found.at_most(STRONG), "strong; no layer has a partner"),
+    ("weak", "weak", lambda found: found.at_most(WEAK), "p is at or below the weak level"),
+    ("none", "none", lambda found: True, "p is above the weak level"),
+)  # fmt: skip
 
-RULES: Mapping[str, str] = {
-    "identical": "the same layers, and every weight and bias compared has the same stored bits",
-    "own_order": "the channels of both models have an order of their own",
-    "not_comparable": "no norm of one can be set against a norm of the other",
-    "too_few": "with so few permutations no p could be at or below the weak level",
-    "border": "the permutations leave open on which side of a level p is",
-    "one_by_one": "strong; the stacks have the same layers, and most have their best partner at the same number",
-    "rearranged": "strong; layers have partners, but not so",
-    "unplaced": "strong; no layer has a partner",
-    "weak": "p is at or below the weak level",
-    "none": "p is above the weak level",
-}
+RULES: Mapping[str, str] = {key: where for key, _, _, where in _RULES}
 """When each sentence is chosen, in the order in which they are tried."""
 
-STRENGTHS: Mapping[str, str] = {
-    **{key: key for key in ("identical", "not_comparable", "border", "weak", "none")},
-    **dict.fromkeys(("own_order", "too_few"), "not_decided"),
-    **dict.fromkeys(("one_by_one", "rearranged", "unplaced"), "strong"),
-}
+STRENGTHS: Mapping[str, str] = {key: strength for key, strength, _, _ in _RULES}
 """How strong a sentence is, by its key."""
 
-SIGNALS = ("identical", "one_by_one", "rearranged", "unplaced")
+SIGNALS = tuple(key for key, strength in STRENGTHS.items() if strength in ("identical", "strong"))
 """Keys of the sentences that speak of a signal that strangers do not give."""
 
 SENTENCES: Mapping[str, str] = {
@@ -155,4 +127,4 @@ def sentence(key: str, obstacle: str = "", replica: bool = False) -> str:
 
 def verdict(evidence: Evidence) -> str:
     """The key of the first sentence whose rule fits, one of RULES."""
-    return next(key for key, holds in _HOLDS if holds(evidence))
+    return next(key for key, _, holds, _ in _RULES if holds(evidence))

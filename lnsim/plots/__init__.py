@@ -4,12 +4,24 @@ Nothing here saves or shows; a page does. Each function takes ``ax=None``, and `
 """
 
 from lnsim.plots.curves import curves, scatter
-from lnsim.plots.maps import halves, maps
+from lnsim.plots.maps import maps
 from lnsim.plots.panels import broken, facets, key, name_ends, panels, whole_numbers
 from lnsim.plots.strips import heaps, strips
-from lnsim.plots.style import GROUP_COLOURS, INK, LABEL, NULL, QUIET, Moving, palette, style, styled
+from lnsim.plots.style import (
+    DIVERGING,
+    GROUP_COLOURS,
+    INK,
+    LABEL,
+    NULL,
+    QUIET,
+    SEQUENTIAL,
+    Moving,
+    palette,
+    style,
+    styled,
+)
 
 __all__ = [
-    "GROUP_COLOURS", "INK", "LABEL", "NULL", "QUIET", "Moving", "broken", "curves", "facets", "halves", "heaps", "key",
-    "maps", "name_ends", "palette", "panels", "scatter", "strips", "style", "styled", "whole_numbers",
+    "DIVERGING", "GROUP_COLOURS", "INK", "LABEL", "NULL", "QUIET", "SEQUENTIAL", "Moving", "broken", "curves", "facets",
+    "heaps", "key", "maps", "name_ends", "palette", "panels", "scatter", "strips", "style", "styled", "whole_numbers",
 ]  # fmt: skip

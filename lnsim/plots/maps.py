@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,13 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from lnsim.errors import NotebookError
-from lnsim.plots.panels import broken, new_axes, panels
+from lnsim.plots.panels import broken, panels
 from lnsim.plots.style import DIVERGING, INK, LABEL, SEQUENTIAL, styled
 from lnsim.words import header_text, rounded
 
-__all__ = ["halves", "maps"]
+__all__ = ["maps"]
 
 _MOST_NUMBERS = 12
 """Maps with at most this many rows and columns have their numbers written in."""
@@ -63,47 +62,6 @@ def maps(
     return figure
 
 
-@styled
-def halves(
-    below: pd.DataFrame, above: pd.DataFrame, framed: Collection[tuple[str, str]] = (), ax: Axes | None = None
-) -> Axes:
-    """Every model against every other on one map: cosine below the diagonal, r above it.
-
-    Args:
-        below: cosines; index and columns are labels, the same in both frames; NaN where two cannot be compared.
-        above: the same of r; its scale runs from -1 to 1.
-        framed: pairs of labels that are framed.
-        ax: where to draw; a new Axes where None.
-
-    Raises:
-        NotebookError: when the labels differ, or a value lies outside a scale.
-    """
-    labels = [str(label) for label in below.index]
-    n = len(labels)
-    if list(above.index) != list(below.index):
-        raise NotebookError(f"Drawing a map of models: below has {labels}, above has {list(above.index)}.")
-    ax = new_axes(ax, 0.36 * n + 1.5)
-    lower, upper = np.tri(n, k=-1, dtype=bool), np.tri(n, k=-1, dtype=bool).T
-    low = float(np.floor(20 * np.nanmin(np.where(lower, below, np.nan))) / 20)
-    for frame, where, measure, ends in ((below, lower, "cosine", (low, 1.0)), (above, upper, "r", (-1.0, 1.0))):
-        _inside(frame.to_numpy()[where], *ends, measure)
-        _map(ax, frame, measure, ends, True, where)
-        bar = ax.figure.colorbar(ax.collections[-1], ax=ax, shrink=0.7, aspect=22, pad=0.03)
-        ticks = [end for end in (ends[0], 0.0, ends[1]) if ends[0] <= end]
-        bar.set_ticks(ticks, labels=[rounded(tick, ".2g") for tick in ticks])
-        bar.ax.set_title(measure, fontsize=9.5, weight="normal", color=LABEL, loc="center", pad=6)
-        bar.outline.set_visible(False)
-    for row, column in np.argwhere(np.isnan(below.to_numpy(dtype=float)) & ~np.eye(n, dtype=bool)):
-        ax.text(column + 0.5, row + 0.5, "none", ha="center", va="center", fontsize=8.5, color=LABEL)
-    for a, b in framed:
-        for x, y in ((labels.index(a), labels.index(b)), (labels.index(b), labels.index(a))):
-            ax.add_patch(Rectangle((x, y), 1, 1, fill=False, edgecolor=INK, linewidth=1.6))
-    ax.set_xticks(np.arange(n) + 0.5, labels=[str(number + 1) for number in range(n)], rotation=0)
-    ax.set_yticks(np.arange(n) + 0.5, labels=[f"{label}  {number + 1}" for number, label in enumerate(labels)])
-    ax.set_title("Cosine below the diagonal, r above it", fontsize=11.5)
-    return ax
-
-
 def _inside(values: np.ndarray, low: float, high: float, measure: str) -> None:
     least, most = float(np.nanmin(values)), float(np.nanmax(values))
     if least < low - 1e-9 or most > high + 1e-9:
@@ -112,19 +70,12 @@ def _inside(values: np.ndarray, low: float, high: float, measure: str) -> None:
         )
 
 
-def _map(
-    ax: Axes,
-    frame: pd.DataFrame,
-    measure: str,
-    limits: tuple[float, float],
-    numbers: bool,
-    where: np.ndarray | None = None,
-) -> None:
+def _map(ax: Axes, frame: pd.DataFrame, measure: str, limits: tuple[float, float], numbers: bool) -> None:
     values = frame.to_numpy(dtype=float)
     annot: Any = np.vectorize(_number)(values) if numbers else False
     sns.heatmap(
         values, vmin=limits[0], vmax=limits[1], cmap=DIVERGING if measure == "r" else SEQUENTIAL, cbar=False, ax=ax,
-        mask=np.isnan(values) if where is None else ~where | np.isnan(values), rasterized=True, linewidths=0,
+        mask=np.isnan(values), rasterized=True, linewidths=0,
         annot=annot, fmt="", annot_kws={"fontsize": 8.5 if max(frame.shape) <= 8 else 7},
     )  # fmt: skip
     ax.grid(visible=False)

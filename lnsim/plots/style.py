@@ -113,14 +113,13 @@ def _of_role(name: str) -> str:
 
 def readable(colour: str) -> str:
     """A colour, darkened where needed, in which text has a contrast of at least 4.5 with white."""
+
+    def luminance(shade: np.ndarray) -> float:  # as WCAG 2 defines it
+        linear = np.where(shade <= 0.04045, shade / 12.92, ((shade + 0.055) / 1.055) ** 2.4)
+        return float(linear @ (0.2126, 0.7152, 0.0722))
+
     shade = np.array(to_rgb(colour))
-    while 1.05 / (_luminance(shade) + 0.05) < _CONTRAST:
+    while 1.05 / (luminance(shade) + 0.05) < _CONTRAST:
         shade = shade * 0.96
     red, green, blue = shade.tolist()
     return to_hex((red, green, blue))
-
-
-def _luminance(shade: np.ndarray) -> float:
-    """Relative luminance, as WCAG 2 defines it."""
-    linear = np.where(shade <= 0.04045, shade / 12.92, ((shade + 0.055) / 1.055) ** 2.4)
-    return float(linear @ (0.2126, 0.7152, 0.0722))

@@ -55,9 +55,11 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
         for report in real
         if report.verdicts
     ]
+    studies = [(section.run.study, f"#{section.run.study}") for section in sections]
+    tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(pairs)
     page = markup.filled(
         "index.html.j2",
-        links=_links(sections, pairs, verdicts),
+        links=[*tables, *studies, ("How to read", "#how")],
         says=markup.says(_first_screen(real), "Found"),
         figure=next((report.headline for report in real if report.headline), ""),
         pairs=pairs,
@@ -111,12 +113,6 @@ def _compared(reports: Sequence[Report]) -> str:
     if not models:
         return f"{start}."
     return f"{start}: {count(sum(models.values()), 'vector')} of {count(len(models), 'checkpoint')} with real weights."
-
-
-def _links(sections: Sequence[Section], pairs: str, verdicts: Sequence[object]) -> list[tuple[str, str]]:
-    studies = [(section.run.study, f"#{section.run.study}") for section in sections]
-    tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(pairs)
-    return [*tables, *studies, ("How to read", "#how")]
 
 
 def _on_index(report: Report, table: str) -> str:

@@ -210,6 +210,7 @@ class Page:
             of_vectors: False where nothing in it comes from the page's vectors, so that it is no replica's.
         """
         import matplotlib.pyplot as plt
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
 
         from lnsim.plots.style import Moving
 
@@ -217,8 +218,8 @@ class Page:
         alt = self._marked(alt or f"{claim} {_described(figure)}", of_vectors)
         label = self._label("Figure", name, of_vectors)
         if self._marked("", of_vectors):
-            if (engine := figure.get_layout_engine()) is not None:  # a strip above all titles
-                engine.set(rect=(0, 0, 1, 1 - 0.24 / figure.get_size_inches()[1]))  # type: ignore[call-arg]
+            if isinstance(engine := figure.get_layout_engine(), ConstrainedLayoutEngine):  # a strip above all titles
+                engine.set(rect=(0, 0, 1, 1 - 0.24 / figure.get_size_inches()[1]))
             figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
         folder, file = self._folder("figures"), f"{self.number}_{name}"
         if moving := isinstance(drawn, Moving):

@@ -121,11 +121,8 @@ class Comparison:
         """One row a role: the measures of ``lnsim compare --json``; what is not defined is missing."""
         import pandas as pd
 
-        roles = self.summary.roles
-        rows = [
-            {name: np.nan if value is None else value for name, value in asdict(one).items()} for one in roles.values()
-        ]
-        return pd.DataFrame(rows, index=pd.Index(roles, name="role"))
+        rows = pd.DataFrame.from_dict({role: asdict(one) for role, one in self.summary.roles.items()}, orient="index")
+        return rows.rename_axis("role").where(rows.notna(), np.nan)
 
     def by_layer(self) -> pd.DataFrame:
         """One row a role and layer: ``r`` beside ``null_low`` and ``null_high``, as ``measure.cells.layer_bands`` says.

@@ -95,8 +95,9 @@ class Evidence:
 
 def choose(evidence: Evidence, config: Config | None, model_type: str | None) -> Choice:
     """The family of a checkpoint; RoleError, with the norm-like names, for no table or several that disagree."""
-    if config is None or (model_type is None and _names_nothing(config)):
-        if model_type is None:
+    named = model_type or (config and (config.get("model_type") or config.get("architectures")))
+    if config is None or not (named or any(True for _ in nested_configs(config, TEXT_KEYS))):
+        if model_type is None:  # an extract of a bare file has a config that says nothing of the model
             return _by_names(evidence)
         return _as_saved(_by_type(evidence, model_type), {}, evidence)
     for name, part in _declared(config, model_type):
@@ -132,12 +133,6 @@ def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
     note = f"One tower saved alone, without its prefix: its names are those of the {next(iter(alone))} tower."
     towers = tuple(alone.get(tower.stack.tower, tower) for tower in every)
     return replace(choice, towers=towers, beside=(), notes=(*choice.notes, note))
-
-
-def _names_nothing(config: Config) -> bool:
-    """Whether a config says nothing of the model: an extract of a bare file has such a one."""
-    nested = any(True for _ in nested_configs(config, TEXT_KEYS))
-    return not config.get("model_type") and not config.get("architectures") and not nested
 
 
 def _declared(config: Config, model_type: str | None) -> Iterator[tuple[str, Config]]:

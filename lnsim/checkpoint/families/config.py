@@ -9,18 +9,9 @@ from lnsim.checkpoint.families.names import is_number
 from lnsim.errors import RoleError
 
 __all__ = [
-    "CONDITIONS",
-    "KINDS",
-    "MEDIA_KEYS",
-    "TEXT_KEYS",
-    "Config",
-    "Parts",
-    "block_count",
-    "nested_configs",
-    "parts_of_layers",
-    "shown_kinds",
-    "tower_config",
-]
+    "CONDITIONS", "KINDS", "MEDIA_KEYS", "TEXT_KEYS", "Config", "Parts", "block_count", "nested_configs",
+    "parts_of_layers", "shown_kinds", "tower_config",
+]  # fmt: skip
 
 Config = Mapping[str, Any]
 Parts = Mapping[str, Mapping[int, frozenset[str]]]

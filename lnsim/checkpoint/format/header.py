@@ -44,18 +44,9 @@ from lnsim.errors import HeaderError
 from lnsim.tables import card, table
 
 __all__ = [
-    "DISGUISE_BYTES",
-    "DTYPE_BITS",
-    "LENGTH_BYTES",
-    "MAX_HEADER_BYTES",
-    "Header",
-    "TensorInfo",
-    "disguise",
-    "header_end",
-    "header_stop",
-    "parse_header",
-    "read_header",
-]
+    "DISGUISE_BYTES", "DTYPE_BITS", "LENGTH_BYTES", "MAX_HEADER_BYTES", "Header", "TensorInfo", "disguise",
+    "header_end", "header_stop", "parse_header", "read_header",
+]  # fmt: skip
 
 LENGTH_BYTES = 8
 """Bytes of the length field that opens a file."""
