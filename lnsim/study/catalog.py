@@ -163,12 +163,14 @@ class _Parameters(Struct, forbid_unknown_fields=True):
     layers: Layers | UnsetType = UNSET
     distances: Layers | UnsetType = UNSET
     cells: Annotated[list[tuple[Whole, Whole]], Meta(min_length=1)] | UnsetType = UNSET
+    groups: Annotated[dict[str, Keys], Meta(min_length=1)] | UnsetType = UNSET
     sets: Annotated[dict[str, Keys], Meta(min_length=1)] | UnsetType = UNSET
     comparisons: Annotated[dict[str, _Comparison], Meta(min_length=1)] | UnsetType = UNSET
     group_by: Literal["kind", "family"] | UnsetType = UNSET
     layer: Whole | UnsetType = UNSET
     baseline_layer: Whole | UnsetType = UNSET
     n_permutations: Annotated[int, Meta(ge=1, le=1_000_000)] | UnsetType = UNSET
+    n_trained: Draws | UnsetType = UNSET
     n_draws: Draws | UnsetType = UNSET
     n_sampled: Draws | UnsetType = UNSET
     n_power_draws: Draws | UnsetType = UNSET

@@ -111,6 +111,8 @@ def _first(many: Many) -> Weights:
         generator = torch.Generator().manual_seed(seed)
         for name, shape in shapes.items():
             std = FIRST_STD / math.sqrt(2 * LAYERS) if name.endswith(("out", "down")) else FIRST_STD
+            if name == "table" and many.positions == "fixed":
+                std = HIDDEN**-0.5  # times its root, as long as the sines and cosines that are added
             drawn[name].append(std * torch.randn(shape, generator=generator))
     weights = {name: torch.stack(values) for name, values in drawn.items()}
     norms = [f"{layer}.{place}" for layer in range(LAYERS) for place in ("attention", "mlp")] + ["final"]
@@ -128,7 +130,7 @@ def _losses(weights: Weights, rows: torch.Tensor, positions: str) -> torch.Tenso
     if positions == "learned":
         x = x + weights["places"][:, None, :length]
     elif positions == "fixed":
-        x = x + _sines(length)
+        x = math.sqrt(HIDDEN) * x + _sines(length)
     x = x.reshape(n, batch * length, HIDDEN)
     for layer in range(LAYERS):
         qkv = torch.bmm(_normed(x, weights, f"{layer}.attention"), weights[f"{layer}.qkv"])

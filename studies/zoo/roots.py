@@ -44,7 +44,7 @@ _CONFIGS: Mapping[str, dict[str, Any]] = {
     },
     "fixed": {
         "model_type": "xglm", "d_model": HIDDEN, "num_layers": LAYERS, "attention_heads": HEADS,
-        "scale_embedding": False,
+        "scale_embedding": True,
     },
 }  # fmt: skip
 """By positions, the config of the family whose norms stand in the same places and under these names."""
