@@ -53,7 +53,7 @@ class Rows:
         places: layers of the shorter stack whose best partner has the ``same`` number, lies ``elsewhere``, or that are
             ``without``, over the roles that take part.
         one_length: whether both stacks have the same layer numbers in all of them.
-        identical: whether all stored bits, and the layers, are the same in every role asked for.
+        identical: whether the stored bits, and the layers, are the same in every role asked for, and some has a pattern.
         obstacle: why nothing can be tested; empty where something can.
     """
 
@@ -169,7 +169,7 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
         ordered=bool(ordered),
         places=_places(matched),
         one_length=all(np.array_equal(one.layers, other.layers) for one, other in matched),
-        identical=bool(every) and all(same_bits(*both) for both in every),
+        identical=bool(taken) and all(same_bits(*both) for both in every),
         obstacle="" if stacks else "; ".join(f"{why} ({', '.join(there)})" for why, there in _by_reason(apart).items()),
     )
 

@@ -111,7 +111,7 @@ class Comparison:
 
     def text(self) -> str:
         """What ``lnsim compare`` prints for a person."""
-        said = [f"Verdict: {self.sentence}", *self._reading(), *self.remarks]
+        said = [f"Verdict: {self.sentence}", *self.test_in_words, *self.remarks]
         models = aligned(("", "source", "family", "vectors", "channels", "commit"), self._models(12))
         measures = _columns_that_fit(self._measures()) if self.summary.roles else ()
         wrapped = (line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  "))
@@ -162,7 +162,7 @@ class Comparison:
         models = table(("side", "source", "family", "vectors", "channels", "commit"), self._models())
         (_, *roles), *rows = self._measures()
         measures = [[words.replace("  ", _INDENT), *map(typographic, cells)] for words, *cells in rows]
-        notes = [f"Verdict: {self.sentence}", " ".join(self._reading()), *self.remarks]
+        notes = [f"Verdict: {self.sentence}", " ".join(self.test_in_words), *self.remarks]
         return card("Comparison", " × ".join(self.names), [], [models, table(("measure", *roles), measures)], notes)
 
     def _sides(self) -> Iterator[tuple[str, str, NormVectors]]:
@@ -181,7 +181,8 @@ class Comparison:
         rows = [["", *roles], *([["  as Llama names it", *spellings]] if any(spellings) else [])]
         return rows + [[words, *(_shown(one, name, form) for one in roles.values())] for words, name, form in _ROWS]
 
-    def _reading(self) -> tuple[str, ...]:
+    @property
+    def test_in_words(self) -> tuple[str, ...]:
         """The test that the verdict rests on, in two lines; none where nothing was tested."""
         found, test = self.summary.judgement, self.summary.judgement.test
         if test is None:
