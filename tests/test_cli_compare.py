@@ -20,7 +20,7 @@ from lnsim.checkpoint.hub.names import RepoName
 from lnsim.checkpoint.opening import find_source
 
 ROOT = Path(__file__).resolve().parents[1]
-FEW = ("--permutations", "99")
+FEW = ("--permutations", "1999")
 CONTRACT = [
     "n_layers_compared", "cosine_mean", "pearson_mean", "spearman_mean", "rel_l2_mean", "changed_ratio", "best_offset",
     "alignment_rate", "margin", "pvalue", "null_mean", "null_std", "n_permutations", "seed",
@@ -52,11 +52,17 @@ def test_json_has_the_fields_of_the_contract_and_no_undefined_number() -> None:
     assert list(found["roles"]) == ["post_attention", "post_mlp", "embedding"]
     for one in found["roles"].values():
         assert list(one)[: len(CONTRACT)] == CONTRACT
-        assert (one["n_permutations"], one["seed"]) == (99, 5)
+        assert (one["n_permutations"], one["seed"]) == (1999, 5)
+        assert list(one["by_layer"][0]) == ["layer_a", "layer_b", "cosine", "r"]
     assert found["roles"]["post_mlp"]["n_layers_compared"] == 6
     assert found["roles"]["embedding"]["margin"] is None
-    assert (found["verdict"], found["report"], found["requests"]) == ("one_by_one", None, 0)
-    assert found["sentence"].startswith("Shared-origin signal, layer by layer")
+    assert (found["report"], found["requests"]) == (None, 0)
+    verdict = found["verdict"]
+    fields = ["key", "strength", "sentence", "r", "r_low", "r_high", "pvalue", "pvalue_se", "p_ranks", "n_permutations"]
+    assert list(verdict) == fields
+    assert (verdict["key"], verdict["strength"]) == ("one_by_one", "strong")
+    assert verdict["sentence"].startswith("Strong shared-origin signal, layer by layer")
+    assert verdict["r_low"] < verdict["r"] < verdict["r_high"]
     assert found["models"]["a"]["repo_id"] == "sentence-transformers/all-MiniLM-L6-v2"
 
 
@@ -71,7 +77,9 @@ def test_the_text_is_a_table_of_100_columns_with_verdict_and_how_to_read_it() ->
     assert row.endswith("-")
     assert len(row) == len(header)
     assert "Verdict: No shared-origin signal in the norm vectors; this does not show independence." in lines
-    assert "p: the share of 99 permutations of b's channels (one for all layers of a role; seed 0)" in lines
+    told = " ".join(out.split())
+    assert "Mean r over 13 norms of the residual stream: 0.0135 (95 %: " in told
+    assert "p: the share of 200 permutations of b's channels (one for all norms; seed 0) that give as much." in told
     assert "Not compared: post_attention, post_mlp: only b has layers 6 to 11." in lines
 
 
@@ -87,14 +95,14 @@ def test_a_model_is_identical_to_itself_also_as_a_folder_and_options_may_stand_b
     folder = write_files(tmp_path / "mine", plain_files("sre-minilm-l6"))
     for other in ("sre-minilm-l6", str(folder)):
         found = compared(other, "--seed", "1", "sre-minilm-l6")
-        assert found["verdict"] == "identical"
+        assert found["verdict"]["key"] == "identical"
         assert {one["changed_ratio"] for one in found["roles"].values()} == {0.0}
 
 
 def test_repos_are_compared_with_a_stored_model_and_another_repo_and_nothing_is_kept(hub: HubStandIn) -> None:
     hub.add("a/b", plain_files("sre-minilm-l6"))
     found = compared(f"a/b@{COMMIT}", "sre-minilm-l6")
-    assert (found["verdict"], found["models"]["a"]["commit"]) == ("identical", COMMIT)
+    assert (found["verdict"]["key"], found["models"]["a"]["commit"]) == ("identical", COMMIT)
     assert found["requests"] == len(hub.requests) > 0
     assert not list((ROOT / "data" / "vectors").rglob("a--b*"))
     assert COMMIT[:12] in run("compare", "a/b", "sre-minilm-l6", *FEW)[1]
@@ -111,15 +119,16 @@ def test_a_role_narrows_by_either_name(llama: Path, name: str) -> None:
     assert "post_attention_layernorm" in out
 
 
-def test_nothing_to_compare_is_an_error_in_one_line_and_of_two_that_fail_both_are_named(llama: Path) -> None:
+def test_nothing_to_compare_is_a_verdict_and_of_two_that_fail_both_are_named(llama: Path) -> None:
     err = run("compare", "./gone", "./gone-too")[2]
     expected = [f"lnsim: Opening './{name}': there is no such file or folder." for name in ("gone", "gone-too")]
     assert err.splitlines() == expected
-    code, out, err = run("compare", "whisper-tiny.en", "smollm2-135m-instruct")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "their hidden sizes are 384 and 576, and no channel of one is a channel of the other" in err
-    err = run("compare", "whisper-tiny.en", "sre-minilm-l6")[2]
-    assert "Only roles of the same name are compared; 'whisper-tiny.en' has pre_attention" in err
+    found = compared("whisper-tiny.en", "smollm2-135m-instruct")
+    assert (found["roles"], found["verdict"]["strength"], found["verdict"]["pvalue"]) == ({}, "not_comparable", None)
+    why = "their hidden sizes are 384 and 576, and no channel of one is a channel of the other"
+    assert why in found["verdict"]["sentence"]
+    out = " ".join(run("compare", "whisper-tiny.en", "sre-minilm-l6")[1].split())
+    assert "Only roles of the same name are compared; 'whisper-tiny.en' has pre_attention" in out
     code, out, err = run("compare", str(llama), "sre-minilm-l6", "--role", "pre_mlp")
     assert (code, out) == (1, "")
     assert "it has no such norms. It has: embedding, post_attention, post_mlp." in err

@@ -104,6 +104,11 @@ class PairSummary:
     not_compared: Mapping[str, str]
     judgement: Judgement
 
+    @property
+    def verdict(self) -> str:
+        """The key of the sentence, one of ``verdict.RULES``."""
+        return self.judgement.key
+
 
 def summarise_pair(
     a: NormVectors,

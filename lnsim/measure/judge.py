@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+from lnsim.checkpoint.vectors import NormVectors, RoleVectors, key_of
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.channel_order import FIRES, FIXED_POSITIONS, channel_order
-from lnsim.measure.comparable import common_roles, matched_layers, same_bits
+from lnsim.measure.comparable import common_roles, layer_text, matched_layers, same_bits
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats, holm
 from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_test, r_interval
@@ -53,7 +53,7 @@ class Rows:
         places: layers of the shorter stack whose best partner has the ``same`` number, lies ``elsewhere``, or that are
             ``without``, over the roles that take part.
         one_length: whether both stacks have the same layer numbers in all of them.
-        identical: whether the stored bits, and the layers, are the same in every role asked for, and some has a pattern.
+        identical: whether the stored bits, and the layers, are the same in every role asked for; one has a pattern.
         obstacle: why nothing can be tested; empty where something can.
     """
 
@@ -159,7 +159,7 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
             taken.append((both, rows))
     kept, ordered = _in_random_order(a, b, taken, seed)
     apart |= {_name(both): "the channels of both have an order of their own" for both in ordered}
-    every = [(a[one], b[other]) for one, other in wanted if one in a.roles and other in b.roles]
+    every = [(a[one], b[other]) for one, other in wanted if _has(a, one) and _has(b, other)]
     matched = [(a[one], b[other]) for (one, other), _ in kept]
     stacks = _stacked([rows for _, rows in kept])
     return Rows(
@@ -195,9 +195,13 @@ def _by_reason(apart: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
+def _has(model: NormVectors, role: str) -> bool:
+    return key_of(role, model.main_tower) in model.roles
+
+
 def _rows(a: NormVectors, b: NormVectors, both: tuple[str, str]) -> tuple[Stack | None, str]:
     """Matched rows with a pattern in both, None where there are none, and what was left out."""
-    if lacking := [one.source for one, role in zip((a, b), both, strict=True) if role not in one.roles]:
+    if lacking := [one.source for one, role in zip((a, b), both, strict=True) if not _has(one, role)]:
         return None, f"{' and '.join(map(repr, lacking))} has no such norm"
     if why := why_apart(both[0]) or why_apart(both[1]):
         return None, why
@@ -207,14 +211,9 @@ def _rows(a: NormVectors, b: NormVectors, both: tuple[str, str]) -> tuple[Stack 
     layers, rows_a, rows_b = matched_layers(of_a, of_b)
     one, other = of_a.scale[rows_a].astype(np.float64), of_b.scale[rows_b].astype(np.float64)
     alive = (np.ptp(one, axis=1) > 0) & (np.ptp(other, axis=1) > 0) & np.isfinite(one + other).all(axis=1)
-    dead = layers[~alive].tolist()
-    why = (
-        f"γ has no pattern in layer {', '.join(map(str, dead))}"
-        if dead
-        else ""
-        if len(layers)
-        else "no layer number in common"
-    )
+    why = "" if len(layers) else "no layer number in common"
+    if dead := layers[~alive].tolist():
+        why = f"γ has no pattern in {layer_text(dead)}"
     return ((one[alive], other[alive]) if alive.any() else None), why
 
 
