@@ -23,28 +23,10 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, centred_unit
 from lnsim.measure.permutation import order_stream
 
-__all__ = ["FIRES", "FIXED_POSITIONS", "LAYOUTS", "channel_order"]
+__all__ = ["FIRES", "LAYOUTS", "channel_order"]
 
 FIRES = 0.01
 """p up to which the channels of a model are said to have an order of their own."""
-
-FIXED_POSITIONS: Mapping[str, tuple[str, ...]] = {
-    "whisper": ("encoder",),
-    "qwen2_audio": ("audio",),
-    "qwen2_audio_encoder": ("",),
-    "voxtral_encoder": ("",),
-    "audioflamingo3_encoder": ("",),
-    "speech_to_text": ("encoder", "decoder"),
-    "m2m_100": ("encoder", "decoder"),
-    "pegasus": ("encoder", "decoder"),
-    "marian": ("encoder", "decoder"),
-    "fsmt": ("encoder", "decoder"),
-    "xglm": ("",),
-    "ctrl": ("",),
-    "vit_mae": ("",),
-    "ijepa": ("",),
-}
-"""By model type, the towers whose tokens get fixed sines and cosines (transformers' modelling code); empty: the one."""
 
 _COSINES = 4
 _LOOKS = (199, 1_999, 9_999)

@@ -17,7 +17,7 @@ from lnsim.errors import ComparisonError
 
 __all__ = [
     "check_offsets", "common_roles", "layer_text", "lone_layers", "matched_layers", "not_comparable_roles", "obstacle",
-    "obstacle_to_test", "obstacles_in_words", "same_bits", "why_not_bits",
+    "obstacle_to_test", "obstacles_in_words", "same_bits", "two_widths", "why_not_bits",
 ]  # fmt: skip
 
 Models = Mapping[str, NormVectors]
@@ -38,7 +38,7 @@ def obstacle(models: Models, a: str, b: str, roles: tuple[str, str]) -> str:
     both = [(models[key], role) for key, role in zip((a, b), roles, strict=True)]
     sizes = [(one[role] if role in one.roles else one).hidden_size for one, role in both]
     if sizes[0] != sizes[1]:
-        return _two_widths(*sizes)
+        return two_widths(*sizes)
     missing = ((key, role) for key, role in zip((a, b), roles, strict=True) if role not in models[key].roles)
     return next((f"{key} has no norm of the role {role}" for key, role in missing), "")
 
@@ -95,7 +95,7 @@ def not_comparable_roles(a: NormVectors, b: NormVectors) -> dict[str, str]:
         if role not in of_a or role not in of_b:
             refused[role] = f"only {'a' if role in of_a else 'b'} has it"
         elif of_a[role].hidden_size != of_b[role].hidden_size:
-            refused[role] = _two_widths(of_a[role].hidden_size, of_b[role].hidden_size)
+            refused[role] = two_widths(of_a[role].hidden_size, of_b[role].hidden_size)
         elif not len(matched_layers(of_a[role], of_b[role])[0]):
             refused[role] = _NO_LAYER
     if a.main_tower != b.main_tower and len(refused) == len({*of_a, *of_b}):
@@ -111,13 +111,14 @@ def _by_name(a: NormVectors, b: NormVectors) -> tuple[dict[str, RoleVectors], di
     return of_a, of_b
 
 
-def _two_widths(a: int, b: int) -> str:
+def two_widths(a: int, b: int) -> str:
+    """Why norms of two hidden sizes cannot be compared."""
     return f"their hidden sizes are {a} and {b}, and no channel of one is a channel of the other"
 
 
 def _two_towers(a: NormVectors, b: NormVectors, role: str) -> str:
     if a[role].hidden_size != b[role].hidden_size:
-        return _two_widths(a[role].hidden_size, b[role].hidden_size)
+        return two_widths(a[role].hidden_size, b[role].hidden_size)
     return f"they are norms of two towers, of a's {a.main_tower} and b's {b.main_tower}"
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lnsim.checkpoint.families.table import has_fixed_positions
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors, key_of
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
-from lnsim.measure.channel_order import FIRES, FIXED_POSITIONS, channel_order
-from lnsim.measure.comparable import common_roles, layer_text, matched_layers, same_bits
+from lnsim.measure.channel_order import FIRES, channel_order
+from lnsim.measure.comparable import common_roles, layer_text, matched_layers, same_bits, two_widths
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats, holm
 from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_test, r_interval
@@ -201,13 +202,16 @@ def _has(model: NormVectors, role: str) -> bool:
 
 def _rows(a: NormVectors, b: NormVectors, both: tuple[str, str]) -> tuple[Stack | None, str]:
     """Matched rows with a pattern in both, None where there are none, and what was left out."""
-    if lacking := [one.source for one, role in zip((a, b), both, strict=True) if not _has(one, role)]:
-        return None, f"{' and '.join(map(repr, lacking))} has no such norm"
     if why := why_apart(both[0]) or why_apart(both[1]):
         return None, why
-    of_a, of_b = a[both[0]], b[both[1]]
-    if of_a.hidden_size != of_b.hidden_size:
-        return None, f"the hidden sizes are {of_a.hidden_size} and {of_b.hidden_size}"
+    found = [one[role] if _has(one, role) else None for one, role in zip((a, b), both, strict=True)]
+    sizes = [part.hidden_size if part else one.hidden_size for part, one in zip(found, (a, b), strict=True)]
+    if sizes[0] != sizes[1]:
+        return None, two_widths(*sizes)
+    of_a, of_b = found
+    if of_a is None or of_b is None:
+        lacking = [one.source for part, one in zip(found, (a, b), strict=True) if part is None]
+        return None, f"{' and '.join(map(repr, lacking))} has no such norm"
     layers, rows_a, rows_b = matched_layers(of_a, of_b)
     one, other = of_a.scale[rows_a].astype(np.float64), of_b.scale[rows_b].astype(np.float64)
     alive = (np.ptp(one, axis=1) > 0) & (np.ptp(other, axis=1) > 0) & np.isfinite(one + other).all(axis=1)
@@ -236,8 +240,7 @@ def _in_random_order(
 
 
 def _own_order(model: NormVectors, tower: str, rows: Sequence[Floats], seed: int) -> bool:
-    fixed = FIXED_POSITIONS.get(model.model_type or "", ())
-    if tower in fixed or "" in fixed:
+    if has_fixed_positions(model.model_type, tower):
         return True
     sizes = {part.shape[1] for part in rows}
     return any(

@@ -219,6 +219,11 @@ def _stack(entry: dict[str, Any], content: Mapping[str, Any]) -> Stack:
     )
 
 
-FAMILIES: tuple[Family, ...] = tuple(
-    _families(tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8")))
-)
+_CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+FAMILIES: tuple[Family, ...] = tuple(_families(_CONTENT))
+
+
+def has_fixed_positions(model_type: str | None, tower: str) -> bool:
+    """Whether the tokens of a tower get fixed sines and cosines, which give each channel a place of its own."""
+    towers = _CONTENT["fixed_positions"].get(model_type)
+    return towers is not None and (not towers or tower in towers)
