@@ -29,9 +29,8 @@ FIRES = 0.01
 """p up to which the channels of a model are said to have an order of their own."""
 
 _COSINES = 4
-_LOOKS = (199, 1_999, 9_999)
-_SETTLED = 5 * FIRES
-"""p above which a look ends the drawing."""
+_LOOKS = {199: 5 * FIRES, 1_999: 2 * FIRES, 9_999: 1.0}
+"""Permutations after which p is looked at, and the p above which the drawing ends."""
 
 _VALUES = 2**22
 """Values gathered at a time, 32 MB."""
@@ -59,14 +58,14 @@ def channel_order(rows: npt.ArrayLike, seed: int = 0) -> float:
     columns, widths = np.concatenate(patterns, axis=1), [pattern.shape[1] for pattern in patterns]
     observed = _largest(units @ columns, widths)[0] - 1e-12
     stream, hits, drawn, p = order_stream(values.shape[1], seed), 0, 0, 1.0
-    for until in _LOOKS:
+    for until, settled in _LOOKS.items():
         orders = stream(until - drawn)
         step = max(1, _VALUES // columns.size)
         for start in range(0, until - drawn, step):
             moved = columns[orders[:, start : start + step]].reshape(len(columns), -1)  # the cosines instead of γ
             hits += int(np.count_nonzero(_largest(units @ moved, widths) >= observed))
         drawn, p = until, (1 + hits) / (1 + until)
-        if p > _SETTLED:
+        if p > settled:
             break
     return p
 
