@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lnsim.checkpoint.families.table import has_fixed_positions
 from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.reading import map_checkpoint
@@ -106,6 +107,11 @@ def inspect(
     else:
         same = ("family", "model_type", "norm_type", "main_tower", "n_layers", "missing_layers", "notes")
         told = {name: getattr(found, name) for name in same} | {"roles": _summaries(found, infos)}
+        if fixed := [tower for tower in found.n_layers if has_fixed_positions(found.model_type, tower)]:
+            said = (
+                f"Tokens of the {' and '.join(fixed)} tower get fixed sines and cosines, so that its channels have an "
+            )
+            told["notes"] = (*found.notes, f"{said}order of their own: strangers of this kind agree in them.")
     return Inspection(
         source=opened.source,
         where=opened.where,
