@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+from lnsim.paths import project_root
 from lnsim.report.page import PAGE_MIME
 
 PICTURE = '<img src="data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=" alt="A line.">'
+
+
+def project(folder: Path) -> Path:
+    """A project folder with the real studies and vectors, and nothing else; call it before LNSIM_HOME is set."""
+    source = project_root() / "data"
+    (folder / "data").mkdir()
+    (folder / "data" / "vectors").symlink_to(source / "vectors", target_is_directory=True)
+    shutil.copytree(source / "studies", folder / "data" / "studies")
+    return folder
 
 
 def markdown(source: str) -> dict[str, Any]:

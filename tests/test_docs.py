@@ -249,14 +249,6 @@ def test_the_glossary_is_in_order_and_has_no_word_twice() -> None:
     assert len(set(plain)) == len(plain)
 
 
-def test_a_change_that_does_not_fit_is_noticed() -> None:
-    assert changed("a\nb\nc\n", "@@\n a\n-b\n+d\n") == "a\nd\nc\n"
-    with pytest.raises(AssertionError, match="found 0 times"):
-        changed("a\n", "@@\n-x\n+y\n")
-    with pytest.raises(AssertionError, match="found 2 times"):
-        changed("a\na\n", "@@\n-a\n+y\n")
-
-
 def test_blocks_links_and_anchors_are_found() -> None:
     text = "# A *b*: c\n[x](y.md#z) [w](https://e.org)\n```sh hub slow\nls [n](o)\n```\n```toml a/b.toml\nk = 1\n```\n"
     assert [(b.language, b.marks, b.path, b.line) for b in blocks(text)] == [

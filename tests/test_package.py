@@ -57,18 +57,15 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "then",
-    [
-        "",
-        "v = lnsim.load('all-minilm-l6-v2'); v._repr_html_(); v['post_mlp']._repr_html_();"
-        "lnsim.permutation_test(v['post_mlp'].scale, v['post_mlp'].scale, 9)._repr_html_();"
-        "lnsim.compare('all-minilm-l6-v2', 'sre-minilm-l6', 'embedding', 9)._repr_html_();",
-    ],
-    ids=["importing", "loading, testing and showing"],
-)
-def test_what_needs_nothing_heavy_loads_nothing_heavy(then: str) -> None:
-    code = f"import sys, lnsim; {then} print([name for name in {HEAVY!r} if name in sys.modules])"
+LIGHT = """
+v = lnsim.load('all-minilm-l6-v2'); v._repr_html_(); v['post_mlp']._repr_html_()
+lnsim.permutation_test(v['post_mlp'].scale, v['post_mlp'].scale, 9)._repr_html_()
+lnsim.compare('all-minilm-l6-v2', 'sre-minilm-l6', 'embedding', 9)._repr_html_()
+"""
+
+
+def test_importing_loading_testing_and_showing_load_nothing_heavy() -> None:
+    code = f"import sys, lnsim\n{LIGHT}\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from published_001 import METRICS
 from safetensors import safe_open
 
@@ -29,9 +27,9 @@ from lnsim.errors import StoreError, StudyError
 from lnsim.paths import extract_name
 from lnsim.study.catalog import Study
 from lnsim.study.vectors import study_vectors
-from studies.replica import REPLICA_SENTENCE, build_projections, build_replica
-from studies.replica.bits import draw, exact_dot, fit, from_bits, round_to_bf16, standardised, stream
-from studies.replica.build import is_current, tensors_sha256, write_file
+from studies.replica import REPLICA_SENTENCE, build_replica
+from studies.replica.bits import exact_dot, from_bits
+from studies.replica.build import is_current, write_file
 from studies.replica.calibration import calibration_path, load_calibration
 from studies.replica.vectors import all_patterns, matrices_of, pinned_places
 
@@ -60,11 +58,6 @@ def paths(study: Study, folder: Path) -> Mapping[str, Path]:
 @pytest.fixture(scope="session")
 def vectors(paths: Mapping[str, Path]) -> dict[str, lnsim.NormVectors]:
     return {key: lnsim.load(path) for key, path in paths.items()}
-
-
-@pytest.fixture(scope="session")
-def projections(study: Study, folder: Path) -> Mapping[str, Path]:
-    return build_projections(study, folder)
 
 
 @pytest.mark.parametrize(("places", "printed"), METRICS.items())
@@ -193,18 +186,6 @@ def test_small_projections_are_uncorrelated_and_have_the_published_norm_ratios(
     assert max(np.abs(cosines)) < 4 / math.sqrt(math.prod(shape))
 
 
-@pytest.mark.slow
-def test_projections_have_files_of_their_own(paths: Mapping[str, Path], projections: Mapping[str, Path]) -> None:
-    """As large as published; their distances are read off in test_published_tables.py, from the notebook's table."""
-    assert not set(paths.values()) & set(projections.values())
-    with safe_open(paths["solar"], framework="np") as file:
-        assert not [name for name in file.keys() if "proj" in name]  # noqa: SIM118
-    for path in projections.values():
-        with safe_open(path, framework="np") as file:
-            assert file.metadata()["replica"] == "yes"
-            assert file.get_slice("model.layers.20.self_attn.k_proj.weight").get_shape() == [1024, 4096]
-
-
 # The same bits everywhere, and the cache
 
 
@@ -240,21 +221,6 @@ def test_other_bits_than_those_on_record_are_refused_and_not_written(tmp_path: P
     with pytest.raises(StoreError, match=expected):
         write_file(path, arrays, calibration.recipe("solar"), calibration)
     assert not path.exists()
-
-
-def test_the_hash_on_record_covers_names_shapes_and_bits() -> None:
-    ones = np.ones(8, dtype=np.uint16)
-    variants = [{"a": ones}, {"b": ones}, {"a": ones.reshape(2, 4)}, {"a": 2 * ones}]
-    assert len({tensors_sha256(arrays) for arrays in variants}) == len(variants)
-
-
-def test_a_study_without_a_calibration_is_told_so(
-    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "data" / "studies").mkdir(parents=True)
-    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
-    with pytest.raises(StudyError, match=r"there is no file data/studies/replica/solar_glm\.toml"):
-        build_replica(study)
 
 
 @pytest.mark.parametrize(
@@ -347,44 +313,6 @@ def test_a_replica_that_was_not_made_whole_names_the_command_that_makes_it(study
 
 
 # The parts
-
-
-def test_a_stream_depends_on_seed_and_label_and_on_nothing_else() -> None:
-    assert stream(1, "a", 12).tobytes().hex() == "b386c4be7ee1169f4701a0cd"
-    assert stream(1, "a", 5).tolist() == stream(1, "a", 12)[:5].tolist()
-    assert len({stream(seed, label, 8).tobytes() for seed, label in [(1, "a"), (2, "a"), (1, "b")]}) == 3
-
-
-def test_a_drawn_pattern_looks_gaussian_enough_and_a_standardised_one_has_mean_0_and_spread_1() -> None:
-    pattern = draw(0, "test", 200_000)
-    assert abs(pattern.mean()) < 0.01
-    assert pattern.std() == pytest.approx(1, abs=0.01)
-    assert (np.abs(pattern) > 1.96).mean() == pytest.approx(0.05, abs=0.005)
-    even = standardised(3 + 7 * draw(0, "test", 4096))
-    assert (even.mean(), even.std()) == (pytest.approx(0, abs=1e-14), pytest.approx(1, abs=1e-14))
-
-
-@given(st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**100), max_value=2.0**100))
-def test_rounding_to_bf16_is_the_rounding_of_ml_dtypes(value: float) -> None:
-    import ml_dtypes
-
-    expected = np.array([value], dtype=np.float32).astype(ml_dtypes.bfloat16)
-    bits = round_to_bf16(np.array([value]))
-    assert bits.tolist() == expected.view(np.uint16).tolist()
-    assert from_bits(bits).tolist() == expected.astype(np.float64).tolist()
-
-
-def test_the_fit_brings_mean_spread_and_correlation_back_and_moves_few_values() -> None:
-    first = fit(0.5 + 0.05 * draw(0, "first", 4096), [])
-    wanted = 0.24 + 0.04 * standardised(0.6 * draw(0, "first", 4096) + 0.8 * draw(0, "second", 4096))
-    fitted = from_bits(fit(wanted, [first]).bits)
-    rounded = from_bits(round_to_bf16(wanted))
-    expected = np.corrcoef(wanted, first.wanted)[0, 1]
-    error = abs(np.corrcoef(fitted, from_bits(first.bits))[0, 1] - expected)
-    assert abs(fitted.mean() - wanted.mean()) < 1e-6
-    assert abs(fitted.std() / wanted.std() - 1) < 3e-5
-    assert error < 5e-5
-    assert 0 < (fitted != rounded).sum() < 200
 
 
 def test_pinned_patterns_have_the_listed_correlations_exactly() -> None:

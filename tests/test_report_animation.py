@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +11,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from PIL import Image
+from report_notebooks import project
 
 from lnsim import plots
 from lnsim.errors import NotebookError
-from lnsim.paths import project_root
 from lnsim.plots.style import readable
 from lnsim.report import markup
 from lnsim.report import page as page_module
@@ -65,8 +64,7 @@ def test_an_animation_waits_behind_a_button_with_its_alt_text_and_passes_the_all
 def test_a_page_numbers_an_animation_marks_a_replica_and_frees_its_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mark: str
 ) -> None:
-    shutil.copytree(project_root() / "data" / "studies", tmp_path / "data" / "studies")
-    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+    monkeypatch.setenv("LNSIM_HOME", str(project(tmp_path)))
     shown: list[dict[str, str]] = []
     monkeypatch.setattr(page_module, "_show", lambda data, metadata=None: shown.append(data))
     page = page_module.Page.open("07", "solar_glm")

@@ -118,13 +118,6 @@ def test_what_is_no_report_is_named(tmp_path: Path, cells: list[Any] | None, mes
         read_report(path)
 
 
-def test_a_formula_that_cannot_be_read_leaves_no_page(tmp_path: Path) -> None:
-    path = executed(tmp_path, markdown("$a_b_c$"))
-    with pytest.raises(NotebookError, match="Turning the formula"):
-        html_of(path)
-    assert not path.with_suffix(".html").exists()
-
-
 def test_models_that_are_missing_are_named_at_the_top_with_their_reasons(tmp_path: Path) -> None:
     html = html_of(executed(tmp_path, absent=["Qwen: nothing is stored"]))
     assert html.index("<dt>Missing</dt><dd>Qwen: nothing is stored") < html.index('id="question"')
