@@ -66,9 +66,7 @@ def test_shares_that_were_read_off_stand_beside_the_moments_of_their_layers() ->
         (5e-6, 5e-6, 5e-7, "5e-06"),
     ],
 )
-def test_a_number_is_written_with_one_digit_more_than_the_printed_one(
-    low: float, high: float, half: float, text: str
-) -> None:
+def test_a_number_has_one_digit_more_than_the_printed_one(low: float, high: float, half: float, text: str) -> None:
     assert report.number_text(Interval(low, high), half) == text
 
 

@@ -99,9 +99,7 @@ def test_list_shows_studies_and_stored_models() -> None:
     assert "smollm2-135m-instruct" in run("list")[1]
 
 
-def test_extract_prints_one_object_a_source_and_sources_may_stand_on_both_sides_of_an_option(
-    model: Path, tmp_path: Path
-) -> None:
+def test_extract_prints_one_object_a_source_on_both_sides_of_an_option(model: Path, tmp_path: Path) -> None:
     other = write_files(tmp_path / "n", checkpoint_files(llama_tensors(seed=1), LLAMA_CONFIG))
     code, out, _ = run("extract", str(model), "--json", str(other), "--out", str(tmp_path / "out"))
     assert code == 0

@@ -49,9 +49,7 @@ def test_a_distribution_that_cannot_be_is_refused(mean: float, std: float) -> No
         ({"zoo_gamma": "threes"}, "γ begins as 'threes'; expected one of ones"),
     ],
 )  # fmt: skip
-def test_an_extract_without_a_whole_record_is_an_error_that_names_the_model(
-    change: dict[str, str | None], message: str
-) -> None:
+def test_an_extract_without_a_whole_record_is_named(change: dict[str, str | None], message: str) -> None:
     model = trained_model(1)
     kept = {name: value for name, value in {**model.provenance, **change}.items() if value is not None}
     with pytest.raises(ComparisonError, match=message):

@@ -61,7 +61,7 @@ def test_an_animation_waits_behind_a_button_with_its_alt_text_and_passes_the_all
 
 
 @pytest.mark.parametrize(("kind", "mark"), [("stored", ""), ("replica", "REPLICA. ")])
-def test_a_page_numbers_an_animation_marks_a_replica_and_frees_its_figure(
+def test_a_page_numbers_and_marks_an_animation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mark: str
 ) -> None:
     monkeypatch.setenv("LNSIM_HOME", str(project(tmp_path)))

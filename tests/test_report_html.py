@@ -50,9 +50,7 @@ def test_the_answer_stands_at_the_top_before_its_sections_and_the_page_needs_no_
     assert "Previous" not in html
 
 
-def test_the_thumbnail_and_a_marked_figure_are_kept_for_the_index_and_no_empty_box_is_shown(
-    tmp_path: Path,
-) -> None:
+def test_the_thumbnail_and_a_marked_figure_are_kept_for_the_index(tmp_path: Path) -> None:
     report = read_report(executed(tmp_path))
     assert report.thumbnail == PICTURE
     assert report.headline == ""

@@ -63,9 +63,7 @@ def test_missing_vectors_are_an_error_that_names_the_command(home: Path) -> None
         page.load_available(["solar", "glm"])
 
 
-def test_a_model_without_vectors_is_named_with_its_reason_and_the_others_keep_their_own(
-    opened: Page, shown: list[Any], home: Path
-) -> None:
+def test_a_model_without_vectors_is_named_and_the_others_stay(opened: Page, shown: list[Any], home: Path) -> None:
     whole = opened.load(["minilm", "sre", "e5"])
     (home / "data" / "vectors").unlink()
     (home / "data" / "vectors").mkdir()
@@ -96,9 +94,7 @@ def test_the_answer_carries_what_the_index_needs(opened: Page, shown: list[Any])
     assert shown[-1][0]["text/markdown"] == "The mean is −0.5."
 
 
-def test_a_figure_is_saved_twice_shown_once_marked_for_the_index_and_closed(
-    home: Path, opened: Page, shown: list[Any]
-) -> None:
+def test_a_figure_is_saved_shown_marked_and_closed(home: Path, opened: Page, shown: list[Any]) -> None:
     opened.figure(drawn(), "line", "A line.", "Drawn.", "A line from 0 to 1.", headline=True)
     assert {path.name for path in (home / "figures" / "small_models").iterdir()} == {"01_line.png", "01_line.svg"}
     assert "<b>Figure 1. A line.</b>" in shown[-1][0]["text/html"]
@@ -106,9 +102,7 @@ def test_a_figure_is_saved_twice_shown_once_marked_for_the_index_and_closed(
     assert not plt.get_fignums()
 
 
-def test_the_table_for_the_index_is_marked_and_has_all_its_rows_in_sight(
-    opened: Page, shown: list[tuple[dict[str, Any], dict[str, Any]]]
-) -> None:
+def test_the_table_for_the_index_is_marked_and_has_all_its_rows_in_sight(opened: Page, shown: list[Any]) -> None:
     frame = pd.DataFrame({"n": range(20)}, index=[f"row {place}" for place in range(20)])
     opened.table(frame, "rows", "Rows.", headline=True)
     assert shown[-1][1] == {"lnsim": {"headline_table": True}}

@@ -18,9 +18,7 @@ def run() -> StudyRun:
     return StudyRun("small", "stored", {"05": FAILED, "01": DONE}, {"08": "no data"}, commits={"a": None})
 
 
-def test_a_record_reads_back_the_same_and_lists_notebooks_by_number_with_status_seconds_and_error(
-    tmp_path: Path,
-) -> None:
+def test_a_record_reads_back_the_same_and_lists_notebooks_by_number(tmp_path: Path) -> None:
     assert load_run(tmp_path / "run.json") is None
     path = save_run(tmp_path / "run.json", run())
     assert load_run(path) == run()

@@ -115,9 +115,7 @@ def test_one_notebook_fails_and_the_others_still_make_their_reports(first: First
     assert "Next: 02" not in first.report("01")
 
 
-def test_a_notebook_that_fails_later_takes_its_old_report_away_and_only_keeps_the_rest(
-    again: First, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_later_failure_takes_the_old_report_away(again: First, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Next: 01" in again.report("00")
     failed = Outcome("01", "01_try", "Question 01?", "failed", 0.0, "ZeroDivisionError in cell 3")
     monkeypatch.setattr("lnsim.report.run.execute", lambda *_: failed)
@@ -155,9 +153,7 @@ def test_an_unknown_setting_runs_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("place", ["reports", "reports/small_models"])
-def test_a_file_in_place_of_the_folder_of_reports_is_one_clear_error_before_anything_runs(
-    tmp_path: Path, place: str
-) -> None:
+def test_a_file_in_place_of_the_folder_of_reports_is_one_clear_error(tmp_path: Path, place: str) -> None:
     if place != "reports":
         claim_folder(tmp_path / "reports")
     (tmp_path / place).write_text("mine")
