@@ -210,6 +210,7 @@ def test_every_block_says_what_it_is_and_only_a_few_cannot_be_run() -> None:
             assert bool(block.path) == (block.language in ("toml", "diff")), f"{page}:{block.line}: {block.path}"
             if "setup" in block.marks:
                 setup += block.text.splitlines()
+    assert all((having("hub"), having(without=("hub",))))
     programs = {words[0] for line in setup if (words := shlex.split(line))}
     assert programs <= {"jupyter", "hf", "python3"}
 
@@ -247,13 +248,3 @@ def test_the_glossary_is_in_order_and_has_no_word_twice() -> None:
     plain = [word.lower().replace("γ", "gamma") for word in words]
     assert plain == sorted(plain)
     assert len(set(plain)) == len(plain)
-
-
-def test_blocks_links_and_anchors_are_found() -> None:
-    text = "# A *b*: c\n[x](y.md#z) [w](https://e.org)\n```sh hub slow\nls [n](o)\n```\n```toml a/b.toml\nk = 1\n```\n"
-    assert [(b.language, b.marks, b.path, b.line) for b in blocks(text)] == [
-        ("sh", ("hub", "slow"), "", 3),
-        ("toml", (), "a/b.toml", 6),
-    ]
-    assert links(text) == ["y.md#z"]
-    assert anchors(text) == {"a-b-c"}

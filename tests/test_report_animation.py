@@ -23,7 +23,7 @@ from lnsim.report.saving import save_animation
 from lnsim.study.catalog import list_studies, load_study
 
 
-def moving(n_frames: int = 3) -> plots.Moving:
+def moving(n_frames: int = 2) -> plots.Moving:
     """A point that climbs, a step a frame."""
     figure, (ax,) = plots.panels(1)
 
@@ -46,7 +46,7 @@ def test_an_animation_is_the_same_bytes_twice_and_has_a_picture_for_each_step(tm
     assert one == two == (tmp_path / "1" / "07_toy.gif").read_bytes()
     with Image.open(io.BytesIO(one)) as picture:
         assert picture.format == "GIF"
-        assert picture.n_frames == 3
+        assert picture.n_frames == 2
     assert [path.name for path in (tmp_path / "1").iterdir()] == ["07_toy.gif"]
 
 
