@@ -1,8 +1,4 @@
-"""The tables that the notebooks wrote for the replica of solar_glm, against the 62 printed values of document 001.
-
-The replica is built to these values, so this tests that the notebooks' own code gives them back; it says nothing about
-the real models. `python run_all.py` writes the tables.
-"""
+"""Tables of notebooks for the replica, which is built to the 62 printed values of document 001: it gives them back."""
 
 from __future__ import annotations
 

@@ -6,26 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-from report_notebooks import code, markdown, write
+from report_notebooks import small
 
 from lnsim.errors import NotebookError
 from lnsim.report.notebooks import (
-    Notebook,
     check_parameters,
     known_parameters,
     list_notebooks,
     parse_setting,
     select_notebooks,
 )
-
-PARAMETERS = 'study = "a"  # name\nseed = None  # of the shuffles'
-
-
-def small(folder: Path, *sources: str, name: str = "01_try.ipynb", tagged: bool = True) -> Notebook:
-    cells = [code(source) for source in sources]
-    parameters = code(PARAMETERS, tags=("parameters",) if tagged else ())
-    path = write(folder / name, markdown("# Does it run?"), parameters, *cells)
-    return Notebook(name[:2], path, "Does it run?")
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from command_line import loaded
+from command_line import run_all_program
 
 from lnsim.report.notebooks import Notebook
 from lnsim.report.record import Outcome, StudyRun
@@ -20,13 +19,9 @@ NOTEBOOKS = tuple(Notebook(number, Path(f"{number}_a.ipynb"), f"Question {number
 
 @pytest.fixture
 def run_all(monkeypatch: Patch) -> ModuleType:
-    """The program as a module, with the notebooks of this test; the process's environment stays as it was."""
+    """The program as a module, with the notebooks of this test."""
     monkeypatch.setenv("LNSIM_HOME", str(HERE))
-    for name in ("PYTHONPATH", "JUPYTER_PREFER_ENV_PATH", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setitem(sys.modules, "rfc3987_syntax", sys.modules.get("rfc3987_syntax"))
-    module = loaded(HERE / "run_all.py")
+    module = run_all_program(monkeypatch)
     monkeypatch.setattr(module, "list_notebooks", lambda folder: NOTEBOOKS)
     return module
 

@@ -86,9 +86,6 @@ def test_the_study_file_is_the_one_that_the_plan_gives() -> None:
     assert written == study_text(), "Write it anew: python -m studies.zoo.study"
 
 
-# Texts
-
-
 def made_source(
     folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], text_of: Any, sha256: str | None = None
 ) -> None:
