@@ -12,9 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from published_001 import METRICS
 from safetensors import safe_open
 
@@ -24,7 +27,7 @@ from lnsim.paths import extract_name
 from lnsim.study.catalog import Study
 from lnsim.study.vectors import study_vectors
 from studies.replica import REPLICA_SENTENCE, build_replica
-from studies.replica.bits import exact_dot, from_bits
+from studies.replica.bits import exact_dot, from_bits, round_to_bf16
 from studies.replica.build import is_current, write_file
 from studies.replica.calibration import calibration_path, load_calibration
 from studies.replica.vectors import all_patterns, matrices_of, pinned_places
@@ -286,3 +289,11 @@ def test_pinned_patterns_have_the_listed_correlations_exactly() -> None:
         (model_a, layer_a), (model_b, layer_b) = sorted(pair)
         a, b = patterns[model_a, role][layer_a], patterns[model_b, role][layer_b]
         assert exact_dot(a, b) / len(a) == pytest.approx(r, abs=1e-9), pair
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**100), max_value=2.0**100))
+def test_rounding_to_bf16_is_the_rounding_of_ml_dtypes(value: float) -> None:
+    expected = np.array([value], dtype=np.float32).astype(ml_dtypes.bfloat16)
+    bits = round_to_bf16(np.array([value]))
+    assert bits.tolist() == expected.view(np.uint16).tolist()
+    assert from_bits(bits).tolist() == expected.astype(np.float64).tolist()
