@@ -147,6 +147,7 @@ def test_every_piece_made_from_a_replica_says_so(home: Path, opened: Page, shown
     assert all("REPLICA" in line for line in saved.read_text().splitlines()[1:])
     assert 'alt="REPLICA. Seen."' in html[1]
     assert [text.get_text() for text in ax.get_figure().texts] == ["REPLICA"]
+    opened.figure(ax, "g", "Claim.", "Caption.", "Seen.")  # it was laid out before, and stays as it is
     assert "REPLICA, synthetic" in html[2]
 
 
