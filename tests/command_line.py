@@ -1,12 +1,16 @@
-"""The command line, run within the test's own process: exit code, stdout, stderr; and programs as modules."""
+"""The command line, run within the test's own process: exit code, stdout, stderr; and run_all.py."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
+import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 from lnsim.cli import run as run_words
 
@@ -22,9 +26,13 @@ def run(*words: str) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def loaded(path: Path) -> ModuleType:
-    """A program as a module."""
-    spec = spec_from_file_location(path.stem, path)
+def run_all_program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """run_all.py as a module; what it sets up in the process it runs in is undone after the test."""
+    for name in ("PYTHONPATH", "JUPYTER_PREFER_ENV_PATH", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setitem(sys.modules, "rfc3987_syntax", sys.modules.get("rfc3987_syntax"))
+    spec = spec_from_file_location("run_all", Path(__file__).parents[1] / "run_all.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)

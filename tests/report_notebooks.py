@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+from lnsim.paths import project_root
+from lnsim.report.notebooks import Notebook
 from lnsim.report.page import PAGE_MIME
 
 PICTURE = '<img src="data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=" alt="A line.">'
+
+
+def project(folder: Path) -> Path:
+    """A project folder with the real studies and vectors, and nothing else; call it before LNSIM_HOME is set."""
+    source = project_root() / "data"
+    (folder / "data").mkdir()
+    (folder / "data" / "vectors").symlink_to(source / "vectors", target_is_directory=True)
+    shutil.copytree(source / "studies", folder / "data" / "studies")
+    return folder
 
 
 def markdown(source: str) -> dict[str, Any]:
@@ -42,6 +54,14 @@ def record(**changes: Any) -> dict[str, Any]:
 def answer(**changes: Any) -> dict[str, Any]:
     """The output that carries an answer."""
     return display({PAGE_MIME: record(**changes), "text/html": "<p>the answer in JupyterLab</p>"})
+
+
+def small(folder: Path, *sources: str, name: str = "01_try.ipynb", tagged: bool = True) -> Notebook:
+    """A notebook with two parameters and these cells."""
+    text = 'study = "a"  # name\nseed = None  # of the shuffles'
+    parameters = code(text, tags=("parameters",) if tagged else ())
+    path = write(folder / name, markdown("# Does it run?"), parameters, *[code(source) for source in sources])
+    return Notebook(name[:2], path, "Does it run?")
 
 
 def write(path: Path, *cells: dict[str, Any]) -> Path:

@@ -113,9 +113,7 @@ PIECES = {
 
 
 @pytest.mark.parametrize(("found", "pieces"), PIECES.values(), ids=PIECES)
-def test_layers_of_both_are_found_piece_by_piece_by_notebook_06(
-    found: pd.DataFrame, pieces: list[tuple[str, str]]
-) -> None:
+def test_notebook_06_finds_layers_piece_by_piece(found: pd.DataFrame, pieces: list[tuple[str, str]]) -> None:
     assert [(one["layers_first"], one["layers_second"]) for one in defined("06")["pieces"](found)] == pieces
 
 

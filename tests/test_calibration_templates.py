@@ -1,6 +1,4 @@
-"""The synthetic models of notebook 12: what was measured on a real stack comes back in what is drawn,
-and the permutation tests keep their word between strangers drawn so.
-"""
+"""The synthetic models of notebook 12: drawn as measured, and permutation tests keep their word between them."""
 
 from __future__ import annotations
 

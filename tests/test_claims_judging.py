@@ -106,9 +106,7 @@ def test_what_agrees_at_control_points_is_calibrated_and_nothing_else_is(judged:
     assert not [one for one in judged if one.verdict == judging.DIFFERS]
 
 
-def test_at_least_seventy_numbers_of_document_001_are_calibrated_and_none_reproduced_but_by_arithmetic(
-    judged: tuple[judging.Judged, ...],
-) -> None:
+def test_at_least_70_numbers_of_001_are_calibrated_and_none_reproduced(judged: tuple[judging.Judged, ...]) -> None:
     in_001 = [one for one in judged if one.claim.document == "001"]
     assert sum(one.verdict == judging.CALIBRATED for one in in_001) >= 70
     assert all(one.by_arithmetic for one in in_001 if one.verdict == judging.REPRODUCED)

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from made_vectors import made
-from published_claims import by_the_others, corpus
+from published_claims import by_the_others, claim, corpus
 
 from lnsim.checkpoint.vectors import NormVectors
 from studies.claims import judging
+from studies.claims.bounds import AGREES, CONTRADICTS, Bound, over
+from studies.claims.evaluate import evaluate, ranges
 from studies.claims.intervals import Interval
 from studies.claims.measured import Measured
 from studies.claims.published import Corpus
@@ -85,9 +87,32 @@ def test_models_of_different_hidden_sizes_and_missing_ones_give_nothing() -> Non
     assert lookup.missing([Cell(ROLE, cell.a, Vector("z", 0))]) == ["z"]
 
 
+class WithoutEnds(Measured):
+    """As printed numbers are: of a vector the mean is known, and not every value."""
+
+    def bounds(self, metric: str, cell: Cell) -> list[Bound]:
+        return [] if metric == "gamma" else super().bounds(metric, cell)
+
+
+def test_unknown_layers_leave_a_cosine_an_interval_an_l2_nothing_and_the_layer_of_the_largest_open() -> None:
+    depths, rows = {"a": 4, "b": 4}, [[1.0, 2.0]] * 3
+    lookup = WithoutEnds({"a": made(rows, role=ROLE), "b": made(rows[:2], role=ROLE)})
+    cells = cells_of("a@0-2:b@=", [ROLE], depths)
+    (mean,) = over(lookup, "cosine", "mean", cells, "")
+    assert (mean.known.low, mean.known.high) == pytest.approx((1 / 3, 1))
+    assert over(lookup, "l2", "mean", cells, "") == []
+    row = replace(claim("004-087"), members="a@*:b@=", statistic="layer of most", roles=(ROLE,))
+    assert evaluate(row, lookup, depths) == []
+    each = evaluate(replace(row, members="a@0-1:b@=", statistic="each"), lookup, depths)
+    assert [one.where for one in each] == ["layer 0", "layer 1"]
+    for allowed, outcome in ((Interval(1.4, 1.6), AGREES), (Interval(0, 1), CONTRADICTS)):  # a range holds every mean
+        row = replace(row, members="a@0-2", statistic="", metric="gamma", allowed=allowed, half=0.1)
+        assert {one.outcome for one in ranges(row, lookup, depths)} == {outcome}
+
+
 def test_every_row_comes_out_once_with_one_verdict_whatever_the_vectors_are() -> None:
     for judged in (judge(corpus(), {}, False), judge(corpus(), models(), False), judged_as_a_replica()):
-        assert [one.claim.name for one in judged] == [claim.name for claim in corpus().claims]
+        assert [one.claim.name for one in judged] == [one.name for one in corpus().claims]
         assert {one.verdict for one in judged} <= set(judging.VERDICTS)
         assert all(one.why for one in judged if one.verdict == judging.UNTESTED)
         assert all(one.why.endswith(".") for one in judged if one.why)
@@ -101,8 +126,8 @@ def test_real_vectors_reproduce_a_number_that_is_theirs_and_differ_from_one_that
     value = Measured(vectors).bounds("cosine", cell)[0].known.middle
     right = replace(row, allowed=Interval(value - 5e-5, value + 5e-5))
     wrong = replace(row, allowed=Interval(value + 1e-4, value + 2e-4))
-    for claim, verdict in ((right, judging.REPRODUCED), (wrong, judging.DIFFERS)):
-        (judged,) = judge(replace(corpus(), claims=(claim,)), vectors, replica=False)
+    for row, verdict in ((right, judging.REPRODUCED), (wrong, judging.DIFFERS)):
+        (judged,) = judge(replace(corpus(), claims=(row,)), vectors, replica=False)
         assert judged.verdict == verdict
 
 

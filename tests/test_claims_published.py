@@ -8,28 +8,18 @@ import numpy as np
 import pytest
 from published_claims import by_the_others, claim, corpus
 
-from studies.claims.bounds import AGREES, CONTRADICTS, Bound, best, joined
+from studies.claims.bounds import AGREES, CONTRADICTS, Bound, best
 from studies.claims.counting import alone, counts
 from studies.claims.intervals import Interval, exactly
 from studies.claims.rows import Cell, Vector, cells_of
 
 
-def bound(low: float, high: float, firm: bool) -> Bound:
-    return Bound(Interval(low, high), "printed", ("x",), firm)
-
-
 def test_the_closest_firm_bound_is_the_best_unless_it_says_much_less() -> None:
-    narrow, firm, loose = bound(0.5, 0.51, False), bound(0.5, 0.52, True), bound(-1, 1, True)
+    ends = ((0.5, 0.51, False), (0.5, 0.52, True), (-1, 1, True))
+    narrow, firm, loose = (Bound(Interval(low, high), "printed", ("x",), sure) for low, high, sure in ends)
     assert best([narrow, firm, loose]) is firm
     assert best([narrow, loose]) is narrow
     assert best([]) is None
-
-
-def test_what_follows_from_others_is_firm_only_if_all_of_them_are() -> None:
-    parts = [bound(0, 1, True), bound(0, 1, False)]
-    assert not joined(exactly(1.0), "sum", parts).firm
-    assert joined(exactly(1.0), "sum", parts[:1]).firm
-    assert joined(exactly(1.0), "sum", parts).sources == ("x",)
 
 
 def test_a_cosine_of_layers_that_nobody_compared_is_bounded_by_shares_alone() -> None:

@@ -1,8 +1,4 @@
-"""The pages for people are true: their commands and sessions run, their links lead somewhere.
-
-Commands of ``lnsim`` run in this process. Those of ``run_all.py`` do too; without ``--only``, or a study of the page's
-own, they only fetch and plan, since other tests run whole studies. ``tests/doc_pages.py`` says what marks a block.
-"""
+"""The pages for people are true: their commands and sessions run, their links lead somewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import loaded, run
+from command_line import run, run_all_program
 from doc_pages import LANGUAGES, ROOT, Block, anchors, blocks, changed, links, pages
 from hub_stand_in import HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
@@ -161,22 +157,14 @@ class Reader:
         return done.returncode
 
     def run_all(self, words: list[str]) -> int:
-        module = loaded(ROOT / "run_all.py")
+        module = run_all_program(self.monkeypatch)
         self.monkeypatch.setenv("LNSIM_HOME", str(self.project))
         own = any(block.path == f"data/studies/{word}.toml" for word in words for block in ALL[self.page])
-        if "--only" not in words and not own:
+        if "--only" not in words and not own:  # other tests run whole studies
             self.monkeypatch.setattr(module, "run_plans", lambda plans, *rest, **options: [])
             self.monkeypatch.setattr(module, "fetch_for", lambda study, numbers: {})
         reports = [] if "--reports" in words else ["--reports", "reports"]
         return int(module.main([*words, *reports]))
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """run_all.py sets up the process it runs in; afterwards all is as it was."""
-    for name in ("PYTHONPATH", "JUPYTER_PREFER_ENV_PATH", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
-    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.mark.parametrize("page", having(without=("hub", "slow")))
@@ -210,6 +198,7 @@ def test_every_block_says_what_it_is_and_only_a_few_cannot_be_run() -> None:
             assert bool(block.path) == (block.language in ("toml", "diff")), f"{page}:{block.line}: {block.path}"
             if "setup" in block.marks:
                 setup += block.text.splitlines()
+    assert all((having("hub"), having(without=("hub",))))
     programs = {words[0] for line in setup if (words := shlex.split(line))}
     assert programs <= {"jupyter", "hf", "python3"}
 
@@ -247,21 +236,3 @@ def test_the_glossary_is_in_order_and_has_no_word_twice() -> None:
     plain = [word.lower().replace("γ", "gamma") for word in words]
     assert plain == sorted(plain)
     assert len(set(plain)) == len(plain)
-
-
-def test_a_change_that_does_not_fit_is_noticed() -> None:
-    assert changed("a\nb\nc\n", "@@\n a\n-b\n+d\n") == "a\nd\nc\n"
-    with pytest.raises(AssertionError, match="found 0 times"):
-        changed("a\n", "@@\n-x\n+y\n")
-    with pytest.raises(AssertionError, match="found 2 times"):
-        changed("a\na\n", "@@\n-a\n+y\n")
-
-
-def test_blocks_links_and_anchors_are_found() -> None:
-    text = "# A *b*: c\n[x](y.md#z) [w](https://e.org)\n```sh hub slow\nls [n](o)\n```\n```toml a/b.toml\nk = 1\n```\n"
-    assert [(b.language, b.marks, b.path, b.line) for b in blocks(text)] == [
-        ("sh", ("hub", "slow"), "", 3),
-        ("toml", (), "a/b.toml", 6),
-    ]
-    assert links(text) == ["y.md#z"]
-    assert anchors(text) == {"a-b-c"}

@@ -112,13 +112,6 @@ def test_the_order_of_a_match_is_judged_by_its_longest_ascending_part() -> None:
     assert (share, rows.tolist(), columns.tolist()) == (0.75, [0, 1, 2, 3], [1, 0, 2, 3])
 
 
-def test_a_pruned_stack_is_recovered_by_the_one_to_one_match() -> None:
-    values = matrix(stack(12), noisy(stack(12)[1::2])).to_numpy()
-    _, rows, columns = match_in_order(values)
-    assert dict(zip(columns.tolist(), rows.tolist(), strict=True)) == dict(enumerate(range(1, 12, 2)))
-    assert values[rows, columns].min() > 0.98
-
-
 def test_one_layer_no_permutation_and_permutations_of_another_number_of_channels_are_refused() -> None:
     a = stack(3, hidden_size=32)
     for call, message in (

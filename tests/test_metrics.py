@@ -77,20 +77,6 @@ def test_a_vector_is_one_to_itself_within_an_ulp_or_differs_by_exactly_nothing(m
         assert (np.diag(pairwise(a[:3], -a[:3], metric)) == -1).all()
 
 
-@pytest.mark.parametrize("metric", [name for name in METRICS if name not in ("rel_l2", "rel_l2_b")])
-def test_swapping_the_arguments_transposes_the_matrix(metric: str) -> None:
-    a, b = gammas(4), gammas(3, seed=1)
-    np.testing.assert_allclose(pairwise(a, b, metric), pairwise(b, a, metric).T, rtol=1e-14)
-
-
-def test_rel_l2_divides_by_its_first_argument_and_rel_l2_b_by_its_second() -> None:
-    short, long = [[3.0, 4.0]], [[6.0, 8.0]]
-    assert pairwise(short, long, "rel_l2") == 1.0
-    assert pairwise(long, short, "rel_l2") == 0.5
-    assert pairwise(short, long, "rel_l2_b") == 0.5
-    assert pairwise(short, long, "rel_l2_symmetric") == pytest.approx(2 / 3)
-
-
 def test_scale_does_not_matter_to_scale_free_metrics_and_a_shift_leaves_pearson_and_moves_cosine() -> None:
     a, b = gammas(3).astype(float), gammas(3, seed=1).astype(float)
     for metric in (*CORRELATIONS, "cv_diff"):
@@ -122,13 +108,6 @@ def test_a_tiny_change_still_shows_in_pearson() -> None:
 def test_a_narrow_dtype_counts_as_its_exact_values_in_float64(dtype: type, metric: str) -> None:
     a, b = gammas(3).astype(dtype), gammas(3, seed=1).astype(dtype)
     np.testing.assert_array_equal(pairwise(a, b, metric), pairwise(a.astype(np.float64), b.astype(np.float64), metric))
-
-
-def test_sums_do_not_run_in_float32() -> None:
-    a = np.full((1, 100_000), 0.1, dtype=np.float32)
-    b = a + np.float32(1e-3)
-    expected = abs(float(b[0, 0]) - float(a[0, 0]))
-    assert pairwise(a, b, "mean_abs_diff")[0, 0] == pytest.approx(expected, rel=1e-13)
 
 
 def test_changed_ratio_compares_bits_of_one_dtype_and_not_values() -> None:
@@ -220,12 +199,6 @@ def test_a_signalling_nan_breaks_its_row_without_a_warning() -> None:
     np.testing.assert_array_equal(np.diag(pairwise(a, a, "l2")), [np.nan, 0])
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_different_hidden_sizes_are_refused_with_both_shapes(metric: str) -> None:
-    with pytest.raises(ComparisonError, match=r"a of shape \(2, 96\) with b of shape \(3, 64\).*96 and 64 differ"):
-        pairwise(gammas(2), gammas(3, 64), metric)
-
-
 Pair = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 VALUES = st.floats(-1e6, 1e6, width=32)
 PAIRS = st.integers(1, 12).flatmap(
@@ -248,24 +221,6 @@ def test_every_metric_stays_in_its_range_and_nan_always_has_a_reason(pair: Pair)
             assert np.isnan(found).any() == bool(reasons)
             low, high = (-1, 1) if metric in CORRELATIONS else (0, np.inf)
             assert ((found >= low) & (found <= high))[~np.isnan(found)].all()
-
-
-@settings(deadline=None, max_examples=60)
-@given(PAIRS)
-def test_pearson_is_the_cosine_of_the_centred_vectors(pair: Pair) -> None:
-    a, b = (rows.astype(np.float64) for rows in pair)
-    centred = pairwise(a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True), "cosine")
-    found = pairwise(a, b, "pearson")
-    wide = (np.ptp(a, axis=1) > 1e-3)[:, None] & (np.ptp(b, axis=1) > 1e-3)[None, :]
-    np.testing.assert_allclose(found[wide], centred[wide], atol=1e-6)
-
-
-def test_the_means_and_the_pattern_add_up_to_the_cosine() -> None:
-    a, b = gammas(6), gammas(4, seed=1)
-    shares = [row_statistics(rows).share for rows in (a, b)]
-    spreads = np.outer(*(np.sqrt(1 - share**2) for share in shares))
-    terms = np.outer(*shares) + pairwise(a, b, "pearson") * spreads
-    np.testing.assert_allclose(terms, pairwise(a, b, "cosine"), atol=1e-13)
 
 
 def test_row_statistics_are_numpys_in_float64() -> None:
@@ -296,10 +251,12 @@ ONES = np.ones((2, 5))
           for shape in ((5,), (0, 5), (5, 0), (1, 2, 3), ())),
         *((ONES.astype(dtype), ONES, "cosine", r"a has dtype .*, expected real numbers")
           for dtype in (np.complex64, np.bool_, np.str_, object)),
+        *((gammas(2), gammas(3, 64), metric, r"a of shape \(2, 96\) with b of shape \(3, 64\).*96 and 64 differ")
+          for metric in METRICS),
         (ONES, ONES, "cosin", "no metric 'cosin'; the known ones are cosine, pearson, spearman"),
     ],
 )  # fmt: skip
-def test_anything_but_matrices_of_real_numbers_and_a_known_metric_is_refused(
+def test_all_but_real_matrices_and_known_metrics_is_refused(
     a: npt.NDArray[Any], b: npt.NDArray[Any], metric: str, message: str
 ) -> None:
     with pytest.raises(ComparisonError, match=message):

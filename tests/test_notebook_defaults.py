@@ -1,8 +1,4 @@
-"""Each notebook opens by itself: its own parameters name a study that ships, has this experiment and has vectors here.
-
-With these defaults `run_all.py` runs every notebook from its first cell to its last, and so does
-`browser/check_jupyterlab.py` in JupyterLab.
-"""
+"""Each notebook opens by itself: its parameters name a study that ships, has this experiment and has vectors here."""
 
 from __future__ import annotations
 

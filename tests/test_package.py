@@ -7,7 +7,6 @@ import functools
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,54 +20,31 @@ MODULES = sorted((ROOT / "lnsim").rglob("*.py"))
 HEAVY = ("pandas", "matplotlib", "huggingface_hub", "scipy", "papermill", "nbconvert", "jinja2", "tqdm", "IPython")
 
 
-def every_module(check: Callable[[Path], None]) -> Callable[[], None]:
-    """One test that checks all modules: a thousand items would cost more than what they check."""
-
-    @functools.wraps(check)
-    def test() -> None:
-        for path in MODULES:
-            try:
-                check(path)
-            except AssertionError as error:
-                raise AssertionError(f"{path.relative_to(ROOT)}: {error}") from error
-
-    del test.__wrapped__  # pytest would look for a fixture named path
-    return test
-
-
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
 @functools.cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(parsed(path)))
+    return tuple(ast.walk(ast.parse(path.read_text())))
 
 
-def imports(path: Path) -> set[str]:
-    """Top-level packages that a module imports anywhere, inside functions too."""
+def imported(path: Path) -> set[str]:
+    """What a module imports anywhere, inside functions too, as ``package.module``."""
     found: set[str] = set()
     for node in nodes(path):
         if isinstance(node, ast.Import):
-            found |= {name.name.split(".")[0] for name in node.names}
+            found |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.split(".")[0])
+            found |= {f"lnsim.{one.name}" for one in node.names} if node.module == "lnsim" else {node.module}
     return found
 
 
-@pytest.mark.parametrize(
-    "then",
-    [
-        "",
-        "v = lnsim.load('all-minilm-l6-v2'); v._repr_html_(); v['post_mlp']._repr_html_();"
-        "lnsim.permutation_test(v['post_mlp'].scale, v['post_mlp'].scale, 9)._repr_html_();"
-        "lnsim.compare('all-minilm-l6-v2', 'sre-minilm-l6', 'embedding', 9)._repr_html_();",
-    ],
-    ids=["importing", "loading, testing and showing"],
-)
-def test_what_needs_nothing_heavy_loads_nothing_heavy(then: str) -> None:
-    code = f"import sys, lnsim; {then} print([name for name in {HEAVY!r} if name in sys.modules])"
+LIGHT = """
+v = lnsim.load('all-minilm-l6-v2'); v._repr_html_(); v['post_mlp']._repr_html_()
+lnsim.permutation_test(v['post_mlp'].scale, v['post_mlp'].scale, 9)._repr_html_()
+lnsim.compare('all-minilm-l6-v2', 'sre-minilm-l6', 'embedding', 9)._repr_html_()
+"""
+
+
+def test_importing_loading_testing_and_showing_load_nothing_heavy() -> None:
+    code = f"import sys, lnsim\n{LIGHT}\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -80,18 +56,15 @@ def test_every_public_name_is_there() -> None:
         lnsim.nope  # noqa: B018
 
 
-@every_module
-def test_a_module_imports_no_more_than_its_room_allows(path: Path) -> None:
-    room = path.relative_to(ROOT / "lnsim").parts[0]
-    found = imports(path)
-    assert not found & {"httpx", "httpx2", "requests", "urllib3", "socket", "ssl", "http"}
-    assert "studies" not in found
-    if path.parent.name != "hub":
-        assert "huggingface_hub" not in found
-    if room in ("checkpoint", "measure", "study"):
-        assert not found & {"matplotlib", "seaborn", "nbconvert", "papermill", "jinja2"}
-    if room == "measure":
-        assert not found & {"os", "pathlib", "io"}
+def test_a_module_imports_no_more_than_its_room_allows() -> None:
+    for path in MODULES:
+        room = path.relative_to(ROOT / "lnsim").parts[0]
+        banned = {"httpx", "httpx2", "requests", "urllib3", "socket", "ssl", "http", "studies"}
+        banned |= set() if path.parent.name == "hub" else {"huggingface_hub"}
+        if room in ("checkpoint", "measure", "study"):
+            banned |= {"matplotlib", "seaborn", "nbconvert", "papermill", "jinja2"}
+        banned |= {"os", "pathlib", "io"} if room == "measure" else set()
+        assert not {name.split(".")[0] for name in imported(path)} & banned, path
 
 
 ORDER = ("base", "checkpoint", "measure", "study", "plots", "report", "cli")
@@ -101,73 +74,49 @@ ROOMS = dict.fromkeys(("errors", "text", "paths", "version", "tables", "words"),
 ROOMS |= {"near_names": "report", "__main__": "cli"}
 
 
-def room_of(parts: tuple[str, ...]) -> str:
-    """The room of a module, by its name after ``lnsim``; that of the package itself, which has them all, is cli."""
-    name = parts[0] if parts else "cli"
+def room_of(module: str) -> str:
+    """The room of ``lnsim.module``; that of the package itself, which has them all, is cli."""
+    name = module.partition(".")[2].partition(".")[0] or "cli"
     return "cli" if name.startswith("cli") else ROOMS.get(name, name)
-
-
-def rooms_imported(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in nodes(path):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"lnsim.{one.name}" for one in node.names] if node.module == "lnsim" else [node.module]
-        found |= {room_of(tuple(name.split(".")[1:])) for name in names if name.split(".")[0] == "lnsim"}
-    return found
 
 
 def test_no_import_runs_upwards() -> None:
     for path in MODULES:
         if path != ROOT / "lnsim" / "__init__.py":  # gives out names of every room, each when it is first used
-            room = room_of(path.relative_to(ROOT / "lnsim").with_suffix("").parts)
-            assert not [other for other in rooms_imported(path) if ORDER.index(other) > ORDER.index(room)], path
+            room = room_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+            others = [room_of(name) for name in imported(path) if name.split(".")[0] == "lnsim"]
+            assert not [other for other in others if ORDER.index(other) > ORDER.index(room)], path
 
 
-@every_module
-def test_a_module_says_what_it_does_first(path: Path) -> None:
-    text = ast.get_docstring(parsed(path)) or ""
-    assert text.startswith("This module ") or path.name == "__init__.py"
-    assert text
+def test_a_module_says_what_it_does_first_and_no_function_is_longer_than_40_lines() -> None:
+    for path in MODULES:
+        text = ast.get_docstring(nodes(path)[0]) or ""  # type: ignore[arg-type]
+        assert text.startswith("This module ") or (text and path.name == "__init__.py"), path
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+                length = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+                assert length <= 40, f"{path}: {node.name} has {length} lines"
 
 
-@every_module
-def test_no_function_is_longer_than_40_lines(path: Path) -> None:
-    for node in nodes(path):
-        if isinstance(node, ast.FunctionDef):
-            has_docstring = ast.get_docstring(node) is not None
-            body = node.body[1:] if has_docstring else node.body
-            length = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-            assert length <= 40, f"{node.name} has {length} lines"
+def test_no_handler_is_broad() -> None:
+    for path in MODULES:
+        for node in nodes(path):
+            if isinstance(node, ast.ExceptHandler):
+                name = ast.unparse(node.type) if node.type else ""
+                reraises = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
+                assert name not in ("", "Exception", "BaseException") or reraises, path
 
 
-@every_module
-def test_no_handler_is_broad_and_no_failure_returns_none(path: Path) -> None:
-    for node in nodes(path):
-        if isinstance(node, ast.ExceptHandler):
-            name = ast.unparse(node.type) if node.type else ""
-            reraises = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
-            assert name not in ("", "Exception", "BaseException") or reraises
-
-
-@functools.cache
-def names_of_studies() -> set[str]:
-    """Names of the studies, and keys, labels and repo ids of their models."""
+def test_no_code_knows_the_name_of_a_study_or_of_its_models() -> None:
+    """Families are known by their model type, and stand in tables of their own."""
     studies = [lnsim.load_study(path.stem) for path in (ROOT / "data" / "studies").glob("*.toml")]
     models = [model for study in studies for model in study.models]
-    found = {text for model in models for text in (model.key, model.label, model.repo_id, model.stored) if text}
-    return found | {study.name for study in studies}
-
-
-@every_module
-def test_no_code_knows_the_name_of_a_study_or_of_its_models(path: Path) -> None:
-    """Families are known by their model type, and stand in tables of their own."""
-    if path.parent.name == "families":
-        return
-    words = {node.value for node in nodes(path) if isinstance(node, ast.Constant)}
-    assert not words & names_of_studies()
+    names = {text for model in models for text in (model.key, model.label, model.repo_id, model.stored) if text}
+    names |= {study.name for study in studies}
+    for path in MODULES:
+        words = {node.value for node in nodes(path) if isinstance(node, ast.Constant)}
+        assert path.parent.name == "families" or not words & names, path
 
 
 def test_the_readme_names_every_notebook() -> None:

@@ -55,9 +55,6 @@ def test_the_citation_has_what_the_format_asks_for_and_the_version_of_the_packag
     assert f"## [{lnsim.__version__}] - {found['date-released']}" in changes
 
 
-# An installed package, by hand
-
-
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package with its bundle, outside any clone; returns the working directory, which is empty."""
@@ -97,9 +94,6 @@ def test_a_project_folder_comes_before_the_bundle(installed: Path, monkeypatch: 
     assert project_root() == working_root() == project
     assert not stored_models()
     assert notebooks_dir() == installed.parent / "site" / "lnsim" / "bundled" / "notebooks"
-
-
-# A real build
 
 
 def built(kind: str, source: Path, out: Path) -> Path:

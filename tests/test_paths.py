@@ -23,9 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_environment_variable_comes_first_then_the_nearest_folder_above_the_working_directory(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_comes_first_then_the_nearest_folder_above(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert project_root() == home.resolve()
     assert studies_dir() == home.resolve() / "data" / "studies"
     assert vectors_dir() == home.resolve() / "data" / "vectors"

@@ -145,15 +145,6 @@ def test_shuffled_rows_give_strangers_the_null_that_theory_gives_and_a_relative_
     assert not np.array_equal(again, other)
 
 
-def test_uncorrelated_matrices_are_as_far_apart_as_their_lengths_say() -> None:
-    a, b = Whole(RNG.normal(0, 1, (4 * ROWS, 64))), Whole(RNG.normal(0, 2, (4 * ROWS, 64)))
-    found = sums_of(a, b).measures()
-    assert found["rel_l2"] == pytest.approx(math.sqrt(1 + found["norm_ratio"] ** 2), rel=0.02)
-    swapped = sums_of(a, HalvesSwapped(a)).measures()
-    assert abs(swapped["cosine"]) < 4 / math.sqrt(a.values.size)
-    assert swapped["rel_l2"] == pytest.approx(math.sqrt(2), rel=0.03)
-
-
 def test_shuffles_stay_within_their_blocks_and_hold_every_row() -> None:
     blocks = list(row_shuffles(ROWS + 7, 5, 0))
     assert [block.shape for block in blocks] == [(5, ROWS), (5, 7)]

@@ -8,16 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_notebooks import code, markdown, write
+from report_notebooks import small
 
 from lnsim.report.notebooks import Notebook, execute, known_parameters
-
-PARAMETERS = code('study = "a"  # name\nseed = None  # of the shuffles', tags=("parameters",))
-
-
-def small(folder: Path, *sources: str) -> Notebook:
-    path = write(folder / "01_try.ipynb", markdown("# Does it run?"), PARAMETERS, *[code(source) for source in sources])
-    return Notebook("01", path, "Does it run?")
 
 
 def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp_path: Path) -> None:
@@ -68,9 +61,7 @@ def test_papermill_is_given_whole_paths(tmp_path: Path, monkeypatch: pytest.Monk
     """It keeps one working folder for all threads, so that one from an earlier run may still be in force."""
     small(tmp_path, "1")
     given: list[str] = []
-    monkeypatch.setattr(
-        "papermill.execute_notebook", lambda source, target, *rest, **how: given.extend([source, target])
-    )
+    monkeypatch.setattr("papermill.execute_notebook", lambda source, target, *rest, **_: given.extend([source, target]))
     monkeypatch.chdir(tmp_path)
     notebook = Notebook("01", Path("01_try.ipynb"), "Does it run?")
     assert execute(notebook, Path("reports", "01_try.ipynb"), {}, tmp_path, timeout=60).status == "done"

@@ -50,9 +50,7 @@ def test_the_answer_stands_at_the_top_before_its_sections_and_the_page_needs_no_
     assert "Previous" not in html
 
 
-def test_the_thumbnail_and_a_marked_figure_are_kept_for_the_index_and_no_empty_box_is_shown(
-    tmp_path: Path,
-) -> None:
+def test_the_thumbnail_and_a_marked_figure_are_kept_for_the_index(tmp_path: Path) -> None:
     report = read_report(executed(tmp_path))
     assert report.thumbnail == PICTURE
     assert report.headline == ""
@@ -116,13 +114,6 @@ def test_what_is_no_report_is_named(tmp_path: Path, cells: list[Any] | None, mes
         path.write_text("{")
     with pytest.raises(NotebookError, match=message):
         read_report(path)
-
-
-def test_a_formula_that_cannot_be_read_leaves_no_page(tmp_path: Path) -> None:
-    path = executed(tmp_path, markdown("$a_b_c$"))
-    with pytest.raises(NotebookError, match="Turning the formula"):
-        html_of(path)
-    assert not path.with_suffix(".html").exists()
 
 
 def test_models_that_are_missing_are_named_at_the_top_with_their_reasons(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from lnsim.report.saving import (
     csv_place,
     figure_bytes,
     keep_csvs,
-    linked_from,
     save_figure,
     save_table,
     write_whole,
@@ -155,10 +154,3 @@ def test_the_csvs_that_a_notebook_shows_are_copied_beside_it_and_those_of_an_ear
     path.unlink()
     assert keep_csvs(path, "small") == []
     assert set(copies()) == {"02_c.csv"}
-
-
-def test_a_link_leads_from_the_report_and_from_the_index_to_the_copy() -> None:
-    html = f'<a href="{csv_place("small", "01_a.csv")}">01_a.csv</a>'
-    assert linked_from(html, "small") == '<a href="tables/01_a.csv">01_a.csv</a>'
-    assert linked_from(html, "small", "small/") == '<a href="small/tables/01_a.csv">01_a.csv</a>'
-    assert linked_from(html, "other") == html

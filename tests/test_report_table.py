@@ -84,12 +84,6 @@ def test_row_numbers_give_way_to_the_first_column_and_evenly_spaced_layers_are_a
         written(pd.DataFrame())
 
 
-def test_the_caption_ends_with_a_link_to_the_csv_that_names_the_file_alone() -> None:
-    html = written(pd.DataFrame({"a": [1.0]}, index=["x"]), csv="../data/01_a.csv")
-    assert ' A caption. In full: <a href="../data/01_a.csv">01_a.csv</a></caption>' in html
-    assert "In full" not in written(pd.DataFrame({"a": [1.0]}, index=["x"]))
-
-
 def long(n: int) -> pd.DataFrame:
     return pd.DataFrame({"r": np.arange(n) / 7, "word": "x"}, index=[f"row {place}" for place in range(n)])
 
@@ -101,12 +95,6 @@ def test_a_table_of_more_than_a_few_rows_can_be_sorted_by_numbers_with_more_digi
     html = written(long(6))
     assert '<table class="dataframe sorts">' in html
     assert '<td data-v="0.1428571429">0.143</td><td class="text">x</td>' in html
-
-
-def test_a_long_table_scrolls_in_its_own_box_unless_it_is_wanted_whole() -> None:
-    assert '<div class="scroll long" role="region"' in written(long(15))
-    assert '<div class="scroll" role="region"' in written(long(15), whole=True)
-    assert '<div class="scroll" role="region"' in written(long(14))
 
 
 def test_rows_say_what_their_pair_is_and_the_relation_stands_in_its_colour() -> None:

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from command_line import loaded
+from command_line import run_all_program
 
 from lnsim.report.notebooks import Notebook
 from lnsim.report.record import Outcome, StudyRun
 
+Patch, Said = pytest.MonkeyPatch, pytest.CaptureFixture[str]
 HERE = Path(__file__).parents[1]
 NOTEBOOKS = tuple(Notebook(number, Path(f"{number}_a.ipynb"), f"Question {number}?") for number in ("00", "01", "05"))
 
 
 @pytest.fixture
-def run_all(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The program as a module, with the notebooks of this test; the process's environment stays as it was."""
+def run_all(monkeypatch: Patch) -> ModuleType:
+    """The program as a module, with the notebooks of this test."""
     monkeypatch.setenv("LNSIM_HOME", str(HERE))
-    for name in ("PYTHONPATH", "JUPYTER_PREFER_ENV_PATH", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setitem(sys.modules, "rfc3987_syntax", sys.modules.get("rfc3987_syntax"))
-    module = loaded(HERE / "run_all.py")
+    module = run_all_program(monkeypatch)
     monkeypatch.setattr(module, "list_notebooks", lambda folder: NOTEBOOKS)
     return module
 
 
-def ran(monkeypatch: pytest.MonkeyPatch, run_all: ModuleType, *runs: StudyRun) -> None:
+def ran(monkeypatch: Patch, run_all: ModuleType, *runs: StudyRun) -> None:
     monkeypatch.setattr(run_all, "run_plans", lambda plans, *rest, **options: list(runs))
 
 
@@ -66,9 +62,7 @@ def test_a_wrong_command_line_ends_with_2(run_all: ModuleType, words: str) -> No
     ],
     ids=["an unknown study", "a study without vectors that is asked for by name"],
 )
-def test_an_error_is_one_line_on_stderr_and_exit_1(
-    run_all: ModuleType, capsys: pytest.CaptureFixture[str], words: str, message: str
-) -> None:
+def test_an_error_is_one_line_on_stderr_and_exit_1(run_all: ModuleType, capsys: Said, words: str, message: str) -> None:
     assert run_all.main(words.split()) == 1
     told = capsys.readouterr()
     assert told.out == ""
@@ -77,9 +71,7 @@ def test_an_error_is_one_line_on_stderr_and_exit_1(
     assert told.err.count("\n") == 1
 
 
-def test_all_done_is_exit_0_and_a_line_a_notebook_and_one_failure_is_exit_1_with_its_error(
-    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_done_is_exit_0_and_one_failure_is_exit_1(run_all: ModuleType, monkeypatch: Patch, capsys: Said) -> None:
     nothing = StudyRun("solar_glm", "auto", {}, {"all": "no vectors:"}, command="python run_all.py --source hub")
     ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE}), nothing)
     assert run_all.main([]) == 0
@@ -92,9 +84,7 @@ def test_all_done_is_exit_0_and_a_line_a_notebook_and_one_failure_is_exit_1_with
     assert "failed: ValueError in cell 3: no" in capsys.readouterr().out
 
 
-def test_list_names_studies_and_questions_and_runs_nothing(
-    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_names_studies_and_questions(run_all: ModuleType, monkeypatch: Patch, capsys: Said) -> None:
     monkeypatch.setattr(run_all, "run_plans", lambda *rest, **options: pytest.fail("it ran"))
     assert run_all.main(["--list"]) == 0
     told = capsys.readouterr().out
@@ -102,9 +92,7 @@ def test_list_names_studies_and_questions_and_runs_nothing(
     assert "  01  Question 01?" in told
 
 
-def test_the_network_is_asked_only_for_the_source_hub(
-    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_network_is_asked_only_for_the_source_hub(run_all: ModuleType, monkeypatch: Patch, capsys: Said) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
         run_all, "fetch_study", lambda study, each: asked.append(study.name) or {"solar": "It is gated."}
@@ -129,8 +117,8 @@ def test_the_network_is_asked_only_for_the_source_hub(
         ("--study small_models solar_glm", ["vectors of solar_glm", "matrices of solar_glm"]),
     ],
 )
-def test_a_replica_is_made_before_any_notebook_runs_where_one_is_asked_for_or_nothing_is_stored(
-    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, words: str, made: list[str]
+def test_a_replica_is_made_where_it_is_asked_for_or_nothing_is_stored(
+    run_all: ModuleType, monkeypatch: Patch, words: str, made: list[str]
 ) -> None:
     found: list[str] = []
     notebooks = (*NOTEBOOKS, Notebook("08", Path("08_a.ipynb"), "Question 08?"))
@@ -144,9 +132,7 @@ def test_a_replica_is_made_before_any_notebook_runs_where_one_is_asked_for_or_no
     assert found == made
 
 
-def test_what_the_disk_refuses_is_one_line(
-    run_all: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_disk_refuses_is_one_line(run_all: ModuleType, monkeypatch: Patch, capsys: Said) -> None:
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device", "reports/index.html")
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from lnsim.checkpoint.reading import Question
 from lnsim.errors import SourceError, StudyError
-from lnsim.study import vectors
 from lnsim.study.catalog import Study, load_study
 from lnsim.study.vectors import StudyVectors, fetch_command, fetch_study, study_vectors
 
@@ -80,4 +79,3 @@ def test_the_command_that_fetches_names_the_study() -> None:
     assert fetch_command(load_study("solar_glm")) == "python run_all.py --study solar_glm --source hub"
     assert fetch_command(load_study("small_models")) == "git checkout -- data/vectors/small_models"
     assert fetch_command(load_study("zoo")) == "python -m studies.zoo"
-    assert "fetch_command" in vectors.__all__

@@ -6,7 +6,6 @@ import hashlib
 import math
 import subprocess
 import zipfile
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -16,8 +15,8 @@ import pytest
 
 from studies.zoo import texts
 from studies.zoo.plan import full_zoo, in_order, quick_zoo
-from studies.zoo.recipes import GAMMA_INITS, KINDS, SAME_FUNCTION, UNTRAINED, Recipe, Size
-from studies.zoo.study import BLIND, DERIVATIONS, study_text
+from studies.zoo.recipes import GAMMA_INITS, KINDS, Recipe, Size
+from studies.zoo.study import study_text
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = Size(hidden=16, layers=2, heads=2, mlp=32, context=16, batch=2, steps=4, rate=1e-3)
@@ -29,11 +28,8 @@ CHILD = replace(ROOT_RECIPE, name="a-light", kind="light", parents=("a",))
     ("changes", "message"),
     [
         ({"architecture": "mamba"}, "Recipe 'a': architecture 'mamba' is none of llama, gpt2."),
-        ({"kind": "stolen"}, "Recipe 'a': kind 'stolen' is none of root, light, "),
-        ({"gamma": "zeros"}, "Recipe 'a': gamma 'zeros' is none of ones, normal, "),
         ({"kind": "x", "gamma": "y"}, "kind 'x' is none of .*; gamma 'y' is none of"),
         ({"parents": ("b",)}, r"Recipe 'a': kind root needs 0 parents, not \('b',\)."),
-        ({"kind": "light"}, r"Recipe 'a': kind light needs 1 parents, not \(\)."),
         ({"kind": "merged", "steps": 0, "parents": ("b",)}, r"kind merged needs 2 parents, not \('b',\)."),
         ({"steps": 0}, "Recipe 'a': kind root does not go with 0 steps."),
         ({"kind": "permuted", "parents": ("b",)}, "Recipe 'a': kind permuted does not go with 4 steps."),
@@ -45,9 +41,7 @@ def test_a_recipe_that_cannot_be_is_refused_with_a_sentence(changes: dict[str, A
 
 
 @pytest.mark.parametrize("recipes", [full_zoo(), quick_zoo()], ids=["full", "quick"])
-def test_a_zoo_has_every_kind_and_gamma_parents_before_children_and_no_name_or_seed_twice(
-    recipes: tuple[Recipe, ...],
-) -> None:
+def test_a_zoo_has_every_kind_and_gamma_and_parents_before_children(recipes: tuple[Recipe, ...]) -> None:
     assert {recipe.kind for recipe in recipes} == set(KINDS)
     assert {recipe.gamma for recipe in recipes} == set(GAMMA_INITS)
     before: dict[str, Recipe] = {}
@@ -56,27 +50,6 @@ def test_a_zoo_has_every_kind_and_gamma_parents_before_children_and_no_name_or_s
         assert all(before[name].architecture == recipe.architecture for name in recipe.parents)
         before[recipe.name] = recipe
     assert len(before) == len({recipe.seed for recipe in recipes}) == len(recipes)
-
-
-def test_the_whole_zoo_has_strangers_on_both_texts_and_three_roots_for_every_first_gamma() -> None:
-    roots = [recipe for recipe in full_zoo() if recipe.kind == "root"]
-    for architecture in ("llama", "gpt2"):
-        mine = [recipe for recipe in roots if recipe.architecture == architecture]
-        assert {(recipe.gamma, recipe.text) for recipe in mine} == {
-            (gamma, text) for gamma in GAMMA_INITS for text in texts.SOURCES
-        }
-        assert min(Counter(recipe.gamma for recipe in mine).values()) >= 3
-    assert len(full_zoo()) == 88
-
-
-def test_trained_kinds_go_on_the_text_that_they_say_and_the_others_have_no_steps() -> None:
-    assert set(SAME_FUNCTION) < set(UNTRAINED)
-    by_name = {recipe.name: recipe for recipe in full_zoo()}
-    for recipe in by_name.values():
-        assert (recipe.steps == 0) == (recipe.kind in UNTRAINED)
-        if recipe.parents:
-            changed = recipe.text != by_name[recipe.parents[0]].text
-            assert changed == (recipe.kind in ("other_text", "frozen")), recipe.name
 
 
 def test_a_choice_brings_all_that_it_is_made_from_in_the_order_of_the_plan() -> None:
@@ -111,15 +84,6 @@ def test_a_fingerprint_changes_with_anything_that_decides_a_model() -> None:
 def test_the_study_file_is_the_one_that_the_plan_gives() -> None:
     written = (ROOT / "data" / "studies" / "zoo.toml").read_text(encoding="utf-8")
     assert written == study_text(), "Write it anew: python -m studies.zoo.study"
-
-
-def test_every_kind_but_the_root_has_a_phrase_for_readers() -> None:
-    assert set(DERIVATIONS) == set(KINDS) - {"root"}
-    assert len(set(DERIVATIONS.values())) == len(DERIVATIONS)
-    assert set(BLIND) < set(DERIVATIONS)
-
-
-# Texts
 
 
 def made_source(
