@@ -113,18 +113,14 @@ def test_a_question_about_other_roles_adds_to_the_extract(hub: HubStandIn, tmp_p
     assert bits(extract_and_keep("a/m0", out=tmp_path)) == norms(0)
 
 
-@pytest.mark.parametrize("options", [{"everything": True}, {"model_type": "mistral"}])
-def test_another_question_is_read_anew(hub: HubStandIn, tmp_path: Path, options: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", [{"everything": True}, {"model_type": "mistral"}, {"again": True}])
+def test_another_question_or_the_same_again_is_read_anew(
+    hub: HubStandIn, tmp_path: Path, options: dict[str, object]
+) -> None:
     fill(hub, 1)
     extract_and_keep("a/m0", out=tmp_path)
     found = extract_and_keep("a/m0", out=tmp_path, **options)  # type: ignore[arg-type]
     assert found.requests > 1
-
-
-def test_it_is_read_anew_when_told_so(hub: HubStandIn, tmp_path: Path) -> None:
-    fill(hub, 1)
-    extract_and_keep("a/m0", out=tmp_path)
-    assert extract_and_keep("a/m0", out=tmp_path, again=True).requests > 1
 
 
 def test_a_damaged_extract_is_read_anew_and_replaced(hub: HubStandIn, tmp_path: Path) -> None:

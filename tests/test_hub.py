@@ -18,7 +18,7 @@ import lnsim
 from lnsim.checkpoint.hub.session import Settings
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW
 from lnsim.checkpoint.opening import open_checkpoint
-from lnsim.errors import FormatError, NetworkError, OfflineError
+from lnsim.errors import FormatError, NetworkError
 
 TENSORS = llama_tensors()
 NORMS = [name for name in TENSORS if "norm" in name]
@@ -92,32 +92,10 @@ def test_a_hostile_shard_name_never_becomes_a_request(hub: HubStandIn) -> None:
     assert not any("evil" in path for path in hub.paths())
 
 
-def cache_snapshot(folder: Path, files: dict[str, bytes]) -> None:
-    repo = folder / "hub-cache" / "models--a--b"
-    write_files(repo / "snapshots" / COMMIT, files)
-    write_files(repo / "refs", {"main": COMMIT.encode()})
-
-
-def test_a_cached_snapshot_of_a_commit_is_read_without_a_request(hub: HubStandIn, tmp_path: Path) -> None:
-    cache_snapshot(tmp_path, checkpoint_files(TENSORS, LLAMA_CONFIG, 2))
-    found = lnsim.extract(f"a/b@{COMMIT}")
-    assert same_bits(found)
-    assert (found.requests, hub.requests, found.commit) == (0, [], COMMIT)
-
-
-def test_offline_the_cache_serves_the_branch_and_anything_else_is_one_clear_sentence(
-    hub: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache_snapshot(tmp_path, checkpoint_files(TENSORS, LLAMA_CONFIG))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert same_bits(lnsim.extract("a/b"))
-    with pytest.raises(OfflineError, match="switched off by HF_HUB_OFFLINE, and the cache does not have it"):
-        lnsim.extract("c/d")
-    assert hub.requests == []
-
-
 def test_an_incomplete_snapshot_is_read_from_the_hub_instead(hub: HubStandIn, tmp_path: Path) -> None:
-    cache_snapshot(tmp_path, {"config.json": b"{}"})
+    cached = tmp_path / "hub-cache" / "models--a--b"
+    write_files(cached / "snapshots" / COMMIT, {"config.json": b"{}"})
+    write_files(cached / "refs", {"main": COMMIT.encode()})
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG))
     found = lnsim.extract(f"a/b@{COMMIT}")
     assert same_bits(found)

@@ -28,15 +28,13 @@ def test_a_folder_gives_the_bits_of_its_files(tmp_path: Path, n_shards: int) -> 
     assert (found.commit, found.requests, found.hidden_size) == (None, 0, 16)
 
 
-def test_one_file_is_read_with_the_config_beside_it(tmp_path: Path) -> None:
-    write_files(tmp_path, checkpoint_files(TENSORS, LLAMA_CONFIG))
-    assert lnsim.load(tmp_path / "model.safetensors").model_type == "llama"
-
-
 def test_the_source_of_each_tensor_is_recorded_with_its_hash(tmp_path: Path) -> None:
     files = checkpoint_files(TENSORS, LLAMA_CONFIG)
     write_files(tmp_path, files)
-    origin = lnsim.load(tmp_path).tensors["model.norm.weight"]
+    for source in (tmp_path, tmp_path / "model.safetensors"):
+        found = lnsim.load(source)
+        assert found.model_type == "llama"
+    origin = found.tensors["model.norm.weight"]
     content = files["model.safetensors"][origin.start : origin.stop]
     assert content == TENSORS["model.norm.weight"].tobytes()
     assert (origin.shard, origin.dtype) == ("model.safetensors", "BF16")

@@ -125,10 +125,20 @@ def test_a_gamma_stored_minus_one_is_effective_in_scale_and_unchanged_in_stored(
     assert any("minus one" in note for note in found.notes)
 
 
-def test_roles_can_be_narrowed_by_either_name(tmp_path: Path) -> None:
-    path = folder(tmp_path, llama_tensors())
-    assert list(lnsim.extract(path, ["pre_mlp"]).roles) == ["pre_mlp"]
-    assert list(lnsim.extract(path, "post_attention_layernorm").roles) == ["pre_mlp"]
+ALL = ["pre_attention", "pre_mlp", "final"]
+
+
+@pytest.mark.parametrize(("asked", "keys"), [
+    (["pre_mlp"], ["pre_mlp"]), ("post_attention_layernorm", ["pre_mlp"]), ("text/pre_mlp", ["pre_mlp"]),
+    ("text/post_attention_layernorm", ["pre_mlp"]), ("text", ALL),
+])  # fmt: skip
+def test_roles_can_be_narrowed_by_either_name_and_by_the_main_tower(
+    tmp_path: Path, asked: str | list[str], keys: list[str]
+) -> None:
+    found = lnsim.extract(folder(tmp_path, llama_tensors()), asked)
+    assert list(found) == keys
+    assert found["text/pre_mlp"] is found["pre_mlp"]
+    assert (found.main_tower, found.towers, found["pre_mlp"].tower) == ("text", ("text",), "text")
 
 
 def test_a_role_that_is_not_there_is_an_error_with_those_that_are(tmp_path: Path) -> None:
@@ -181,15 +191,6 @@ def test_layers_of_different_dtypes_are_widened_with_a_note_and_keep_their_bits(
         found.notes
     )
     assert found["pre_mlp"].dtypes == ()
-
-
-@pytest.mark.parametrize("word", ["text/pre_mlp", "text/post_attention_layernorm", "text"])
-def test_the_main_tower_may_be_named_too(tmp_path: Path, word: str) -> None:
-    path = folder(tmp_path, llama_tensors())
-    found = lnsim.extract(path, word)
-    assert list(found) == (["pre_attention", "pre_mlp", "final"] if word == "text" else ["pre_mlp"])
-    assert found["text/pre_mlp"] is found["pre_mlp"]
-    assert (found.main_tower, found.towers, found["pre_mlp"].tower) == ("text", ("text",), "text")
 
 
 def test_the_arrays_cannot_be_changed(tmp_path: Path) -> None:

@@ -327,11 +327,13 @@ def test_refs_main_decides_else_the_only_snapshot_else_they_are_listed(cache: Pa
         open_checkpoint(str(cache))
 
 
-def test_a_part_of_a_cached_commit_is_read_without_a_request(
+def test_a_cached_commit_or_a_part_of_it_is_read_without_a_request_and_offline_nothing_else_is(
     hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}"), OTHER)
     assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}/text_encoder"), ENCODER)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert same_bits(lnsim.extract("org/pipe"), OTHER)
     assert same_bits(lnsim.extract("hf://org/pipe/text_encoder"), ENCODER)
     assert same_bits(lnsim.extract("org/pipe@main/other/model.safetensors"), OTHER)
     assert hub.requests == []
