@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hub_stand_in import COMMIT, Fault, HubStandIn, VirtualFile
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
-from virtual_models import norm_bytes, solar_like
+from virtual_dispute import DISPUTE, dispute_bytes, dispute_files
 
 import lnsim
 from lnsim.checkpoint.hub.session import Settings
@@ -69,14 +69,14 @@ def test_a_header_longer_than_the_first_window_takes_one_more_request(hub: HubSt
 
 
 def test_the_headers_of_200_gb_in_42_shards_come_in_one_request_each_with_the_norm_behind_them(hub: HubStandIn) -> None:
-    files = solar_like()
+    files = dispute_files(DISPUTE[0])
     assert sum(file.size for file in files.values() if isinstance(file, VirtualFile)) > 200e9
     hub.add("upstage/like-solar", files)
     found = lnsim.extract("upstage/like-solar")
     assert found.n_vectors == 97
     assert found.bytes_received < 5e6  # its headers have 4.3 MB
     assert hub.connections("cdn") <= QUICK.max_in_flight
-    assert all(array.tobytes() == norm_bytes(name, 8192) for name, array in found.stored.items())
+    assert all(array.tobytes() == dispute_bytes(DISPUTE[0], name, 8192) for name, array in found.stored.items())
     firsts = [request for request in hub.requests if request.origin == "cdn" and request.range.startswith("bytes=0-")]
     assert len(firsts) == 42
     # commit, config, index; 42 addresses; 42 headers, of which all but two bring a norm along; the other norms
