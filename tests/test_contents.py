@@ -18,7 +18,7 @@ import lnsim
 from lnsim.checkpoint.format.header import parse_header, read_header
 from lnsim.checkpoint.inspection import inspect
 from lnsim.checkpoint.opening import open_checkpoint
-from lnsim.errors import FormatError, HeaderError, HubError, LnsimError
+from lnsim.errors import FormatError, HeaderError, LnsimError
 from studies.projections.matrices import find_weights
 
 TENSORS = llama_tensors(hidden_size=64)
@@ -88,20 +88,6 @@ def test_a_norm_that_the_index_does_not_list_is_left_out_with_a_note(put: Callab
     assert note in read(source).notes
 
 
-@pytest.mark.parametrize("with_norms", [False, True])
-def test_a_shard_that_is_missing_is_an_error_only_if_a_norm_asked_for_lies_in_it(
-    put: Callable[[Files], str], with_norms: bool
-) -> None:
-    extra = "model-00003-of-00003.safetensors"
-    weight_map = WHERE | {"model.layers.0.mlp.down_proj.weight": extra} | ({NORM: extra} if with_norms else {})
-    source = put(files_of(PARTS, weight_map))
-    if not with_norms:
-        read(source, "1 tensor in 1 of the index's files, which cannot be read; the first is 'model.layers.0.mlp.down")
-        return
-    with pytest.raises((FormatError, HubError), match=rf"its index names .*{extra}.*\(1 (missing|such) in all\)"):
-        lnsim.extract(source)
-
-
 def test_an_index_and_shards_that_have_nothing_in_common_are_an_error(put: Callable[[Files], str]) -> None:
     with pytest.raises(HeaderError, match=r"'x\.weight' should lie in"):
         lnsim.extract(put(files_of(PARTS, {"x.weight": ONE})))
@@ -154,6 +140,9 @@ TROUBLE: dict[str, tuple[Callable[[str], Files], str, type[LnsimError], str]] = 
         lambda name: files_of({ONE: PARTS[ONE], TWO: PARTS[TWO] | {name: TENSORS[name]}}, None),
         "1 tensor in more than one file, and no index says which counts", FormatError,
         f"tensor '{NORM}' lies in both {ONE} and {TWO}"),
+    "in a shard that is missing": (lambda name: files_of(PARTS, WHERE | {name: "model-00003-of-00003.safetensors"}),
+        "1 tensor in 1 of the index's files, which cannot be read", LnsimError,
+        r"its index names .*model-00003-of-00003\.safetensors.*\(1 (missing|such) in all\)"),
     **{f"{what}, {'oddly' if more else 'usually'} spelt": (
         partial(with_wrong, wrong=wrong, more=more),
         "1 tensor with a wrong entry in the header, or beyond the end of the file", HeaderError,

@@ -203,7 +203,7 @@ def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
 
 
 def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    patient = Settings(max_tries=20, first_pause=0.6, max_pause=0.6)  # of which the dice leave at least half
+    patient = Settings(max_tries=20, first_pause=0.2, max_pause=0.2)  # of which the dice leave at least half
     monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: patient)
     hub.faults.append(Fault(r"00002-of.*X-Signature", "status", headers={"status": "503"}))
     hub.faults.append(Fault(r"00003-of.*X-Signature", "ignore_range"))
@@ -211,7 +211,7 @@ def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn, monkeypat
         extract("a/b")
     time.sleep(0.1)
     asked = hub.paths("cdn")
-    time.sleep(0.7)
+    time.sleep(0.3)
     assert hub.paths("cdn") == asked
 
 

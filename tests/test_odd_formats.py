@@ -190,10 +190,7 @@ HOSTILE = {
         (gguf_file(shape=(1,) * 5), "the rank of 'output_norm.weight' is 5, expected 1 to 4"),
         (gguf_file(pairs=(gguf_pair("k", 13, b""),)), "key 'k' has value type 13, expected 0 to 12"),
         (gguf_file(pairs=(gguf_pair("k", 9, struct.pack("<IQ", 9, 1)),)), "'k' is an array of arrays"),
-        (
-            gguf_file(pairs=(gguf_pair("k", 9, struct.pack("<IQ", 0, 1 << 50)),)),
-            "length of 'k' is 1125899906842624",
-        ),
+        (gguf_file(pairs=(gguf_pair("k", 9, struct.pack("<IQ", 0, 1 << 50)),)), "length of 'k' is 1125899906842624"),
         (gguf_file(pairs=(gguf_pair("k", 0, b"1"), gguf_pair("k", 0, b"1"))), "key 'k' is listed twice"),
         (gguf_file(pairs=(gguf_pair("general.alignment", 4, bytes(4)),)), "general.alignment is 0, expected 1 to"),
         (gguf_file(pairs=(gguf_pair("general.alignment", 8, gguf_string("x")),)), "general.alignment is 'x', expected"),
