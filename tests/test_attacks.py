@@ -30,15 +30,10 @@ from lnsim.measure.metrics import METRICS, undefined_reasons
 
 LARGE = ("100,000 tensors", "2 MB of lists", "40 shards")
 CASES = [
-    pytest.param(
-        row,
-        place,
-        id=f"{row.group}: {row.holds}, {place}",
-        marks=[pytest.mark.slow] if any(word in row.holds for word in LARGE) else [],
-    )
-    for row in ROWS
-    for place in row.places
-]
+    pytest.param(row, place, id=f"{row.group}: {row.holds}, {place}",
+                 marks=[pytest.mark.slow] if any(word in row.holds for word in LARGE) else [])
+    for row in ROWS for place in row.places
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -102,13 +97,9 @@ MAX_PEAK = 256 * 1024 * 1024
 def in_a_process(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
     """Run a script of the tests by itself; what it printed as JSON."""
     tests = Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, str(tests / script), *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}", **environment},
-        check=True,
-    )
+    environment = os.environ | {"PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}"} | environment
+    command = [sys.executable, str(tests / script), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     return dict(json.loads(done.stdout))
 
 

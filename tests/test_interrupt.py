@@ -139,11 +139,9 @@ def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
     check_ctrl_c(hub, tmp_path, Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE), "inspect")
 
 
-@shows(
-    "Ctrl-C",
-    "while one of two models is read and the other is done",
-    "exits within 2 s with code 130 and one line; the finished extract is there, whole, and no other file",
-)
+@shows("Ctrl-C", "while one of two models is read and the other is done",
+       "exits within 2 s with code 130 and one line; "
+       "the finished extract is there, whole, and no other file")  # fmt: skip
 def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
     hub.add("c/d", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     # Silent once it is open: checkpoints are opened one after the other, in whichever order their listings come.
@@ -175,11 +173,8 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     assert stderr.count("\n") == 1
 
 
-@shows(
-    "the kernel of a notebook is interrupted",
-    "while vectors are read",
-    "KeyboardInterrupt; within 2 s no thread is left; the next reading works",
-)
+@shows("the kernel of a notebook is interrupted", "while vectors are read",
+       "KeyboardInterrupt; within 2 s no thread is left; the next reading works")  # fmt: skip
 @pytest.mark.parametrize("fault", [
     Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
     Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),

@@ -40,11 +40,6 @@ def test_the_source_of_each_tensor_is_recorded_with_its_hash(tmp_path: Path) -> 
     assert (origin.shard, origin.dtype) == ("model.safetensors", "BF16")
 
 
-def test_nothing_there_is_one_clear_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="Opening gone: there is no such folder or file"):
-        open_local(tmp_path / "gone")
-
-
 @pytest.mark.parametrize("n_bytes", [0, 5, 40])
 def test_a_truncated_file_is_an_error_that_names_it(tmp_path: Path, n_bytes: int) -> None:
     content = file_bytes({"w": np.zeros(9, np.float32)})
@@ -131,12 +126,14 @@ def test_what_must_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         open_local(Path(source))
 
 
-def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_or_was_never_there_is_told(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     opened = open_local(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     with pytest.raises(SourceError, match=r"Opening .*/model\.safetensors: there is no such file"):
         opened.read(["model.norm.weight"])
+    with pytest.raises(SourceError, match="Opening gone: there is no such folder or file"):
+        open_local(tmp_path / "gone")
 
 
 def test_a_disk_that_fails_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,12 +78,8 @@ def test_an_extract_of_a_hybrid_whose_config_is_silent_is_read_like_the_checkpoi
         tensors[f"{stem}.mamba.in_proj.weight"] = tensors.pop(f"{stem}.self_attn.q_proj.weight")
     kept = extract_and_keep(folder(tmp_path, tensors, LLAMA_CONFIG | {"model_type": "bamba"}), out=tmp_path / "out")
     again = lnsim.load(str(kept.path))
-    assert {role: again[role].layers.tolist() for role in again.roles} == {
-        "pre_attention": [1],
-        "pre_mlp": [0, 1, 2],
-        "pre_mixer": [0, 2],
-        "final": [-1],
-    }
+    expected = {"pre_attention": [1], "pre_mlp": [0, 1, 2], "pre_mixer": [0, 2], "final": [-1]}
+    assert {role: again[role].layers.tolist() for role in again.roles} == expected
     assert again.missing_layers == kept.missing_layers == {}
 
 
@@ -94,20 +90,16 @@ def test_the_hidden_size_is_the_streams_where_a_shared_attention_reads_it_twice(
     tensors = {f"{name}.weight": np.ones(width, ml_dtypes.bfloat16) for name, width in shapes.items()}
     config = {"model_type": "zamba2", "num_hidden_layers": 3, "layers_block_type": ["mamba", "mamba", "hybrid"]}
     found = lnsim.extract(folder(tmp_path, tensors, config))
-    assert {role: found[role].layers.tolist() for role in found.roles} == {
-        "pre_attention": [2],
-        "pre_mixer": [0, 1, 2],
-        "final": [-1],
-    }
+    expected = {"pre_attention": [2], "pre_mixer": [0, 1, 2], "final": [-1]}
+    assert {role: found[role].layers.tolist() for role in found.roles} == expected
     assert found.hidden_size == 16
     assert found.missing_layers == {}
 
 
 def test_an_mtp_block_is_its_own_tower_with_its_stored_number(tmp_path: Path) -> None:
     tensors = llama_tensors(4)
-    tensors["model.layers.3.enorm.weight"] = np.ones(16, ml_dtypes.bfloat16)
-    tensors["model.layers.3.hnorm.weight"] = np.ones(16, ml_dtypes.bfloat16)
-    tensors["model.layers.3.shared_head.norm.weight"] = np.ones(16, ml_dtypes.bfloat16)
+    tensors |= {f"model.layers.3.{name}.weight": np.ones(16, ml_dtypes.bfloat16)
+                for name in ("enorm", "hnorm", "shared_head.norm")}  # fmt: skip
     found = lnsim.extract(folder(tmp_path, tensors, GLM))
     assert found["pre_attention"].layers.tolist() == [0, 1, 2]
     assert found["mtp/pre_attention"].layers.tolist() == [3]
