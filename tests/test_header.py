@@ -142,6 +142,13 @@ def test_a_tensor_name_that_comes_twice_is_refused_though_the_official_parser_ta
         parse_header(data, file_size=len(data))
 
 
+def test_a_hostile_name_is_shortened_and_escaped_in_messages() -> None:
+    with pytest.raises(HeaderError) as caught:
+        parse_header(header_bytes(json.dumps({"\x1b[31m" + "x" * 10_000: 1})))
+    assert len(str(caught.value)) < 400
+    assert "\x1b" not in str(caught.value)
+
+
 @pytest.mark.parametrize("dtype", DTYPE_BITS)
 def test_each_dtype_has_the_size_that_the_official_parser_gives_it(dtype: str) -> None:
     n_bytes = 8 * DTYPE_BITS[dtype] // 8

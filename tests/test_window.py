@@ -43,5 +43,9 @@ def test_a_first_shard_without_a_norm_still_tells_how_large_one_is() -> None:
     assert Window.learnt(first).norm_bytes == 8192
 
 
+def test_without_a_known_size_of_norms_nothing_is_taken_along() -> None:
+    assert Window().size(["a.norm.weight"]) == 4096
+
+
 def test_one_hostile_name_cannot_make_it_huge() -> None:
     assert Window().size(["x" * 10_000]) < FIRST_WINDOW
