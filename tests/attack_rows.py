@@ -44,47 +44,27 @@ class Refuses:
 
 @dataclass(frozen=True)
 class Reads:
-    """The norms are read bit for bit.
-
-    Args:
-        text: what happens, for the table.
-        stored: bits by tensor name; those of the plain model where None.
-        note: part of a note that the reader is given.
-    """
+    """The norms are read bit for bit; the reader is given a note that holds ``note``."""
 
     text: str
-    stored: Mapping[str, bytes] | None = None
+    stored: Mapping[str, bytes] | None = None  # by tensor name; those of the plain model where None
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Attack:
-    """One row.
-
-    Args:
-        group: what is attacked.
-        holds: what the repo holds.
-        outcome: what must come of it.
-        files: makes the repo's files.
-        everything: read with ``--all``.
-        places: where it is read from.
-    """
+    """One row: what is attacked, what the repo holds, what must come of it, and where it is read from."""
 
     group: str
     holds: str
     outcome: Reads | Refuses
     files: Callable[[], Files]
-    everything: bool = False
+    everything: bool = False  # read with --all
     places: tuple[str, ...] = PLACES
 
 
 def _refuses(
-    group: str,
-    holds: str,
-    kind: type[LnsimError],
-    says: str,
-    files: Callable[[], Files],
-    places: tuple[str, ...] = PLACES,
+    group: str, holds: str, kind: type[LnsimError], says: str, files: Callable[[], Files], places: Any = PLACES
 ) -> Attack:
     return Attack(group, holds, Refuses(kind, says), files, places=places)
 
@@ -213,13 +193,8 @@ def _index(weight_map: Any) -> Callable[[], Files]:
 
 
 def _leading(holds: str, shard: Any) -> Attack:
-    return _refuses(
-        "index",
-        f"a tensor that should lie in {holds}",
-        FormatError,
-        "should lie in a safetensors file of the same checkpoint",
-        _index({"model.norm.weight": shard}),
-    )
+    says, files = "should lie in a safetensors file of the same checkpoint", _index({"model.norm.weight": shard})
+    return _refuses("index", f"a tensor that should lie in {holds}", FormatError, says, files)
 
 
 INDEX = (

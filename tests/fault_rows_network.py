@@ -28,7 +28,7 @@ from fault_table import (
     fails,
     fault,
     no_answer,
-)
+)  # fmt: skip
 from hub_stand_in import Fault
 
 from lnsim.errors import FormatError, HubError, NetworkError
@@ -174,15 +174,10 @@ _NO_ADDRESSES = {
     "an address with a backslash": "http://127.0.0.1:9\\@huggingface.co/x",
 }
 MISLEADING = tuple(
-    fails(
-        f"302 to {name}",
-        HubError,
-        "the server ..." if address in ("", "http://") else "an address of no use",
-        fault("status", status="302", **({"Location": address} if address else {})),
-        (LISTING, ADDRESS),
-    )
+    fails(f"302 to {name}", HubError, "the server ..." if address in ("", "http://") else "an address of no use",
+          fault("status", status="302", **({"Location": address} if address else {})), (LISTING, ADDRESS))
     for name, address in _NO_ADDRESSES.items()
-)
+)  # fmt: skip
 
 UNREACHABLE = (
     Row("connection refused by the Hub", "for ever", no_answer("... cannot be reached (ConnectionRefusedError"),

@@ -22,7 +22,7 @@ from fault_table import (
     Stage,
     fails,
     fault,
-)
+)  # fmt: skip
 from hub_stand_in import COMMIT, LATER_COMMIT, Fault
 from safetensors_bytes import checkpoint_files, file_bytes, llama_tensors
 

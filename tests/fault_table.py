@@ -95,20 +95,7 @@ Arrange = Callable[[Stage, Place], object]
 
 @dataclass(frozen=True)
 class Row:
-    """One fault.
-
-    Args:
-        does: what the server or the machine does.
-        often: how often.
-        outcome: what must come of it.
-        arrange: sets it up, for a place.
-        places: the requests it is tried on; one after the other, not all at once.
-        source: what is extracted.
-        settings: of the transport, beside few tries and short pauses.
-        least_seconds: the pause that the server asked for.
-        most_bytes: bytes that may leave the server, over all answers.
-        known: why the row fails today, where it does.
-    """
+    """One fault: what the server or the machine does and how often, set up for each of the places, one by one."""
 
     does: str
     often: str
@@ -116,10 +103,10 @@ class Row:
     arrange: Arrange
     places: tuple[Place, ...] = (BYTES,)
     source: str = "a/b"
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    least_seconds: float = 0.0
-    most_bytes: int = 2_000_000
-    known: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the transport, beside few tries and short pauses
+    least_seconds: float = 0.0  # the pause that the server asked for
+    most_bytes: int = 2_000_000  # that may leave the server, over all answers
+    known: str = ""  # why the row fails today, where it does
 
     @property
     def text(self) -> str:
@@ -135,16 +122,9 @@ def no_answer(reason: str) -> OneError:
 
 
 def fails(
-    does: str,
-    kind: type[LnsimError],
-    says: str,
-    arrange: Arrange,
-    places: tuple[Place, ...] = (BYTES,),
-    *,
-    often: str = "for ever",
-    most_requests: int | None = None,
-    **more: Any,
-) -> Row:
+    does: str, kind: type[LnsimError], says: str, arrange: Arrange, places: tuple[Place, ...] = (BYTES,), *,
+    often: str = "for ever", most_requests: int | None = None, **more: Any,
+) -> Row:  # fmt: skip
     """A fault that ends in one error."""
     return Row(does, often, OneError(kind, says, most_requests), arrange, places, **more)
 

@@ -11,14 +11,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-_NAMES = {
-    np.dtype(np.float64): "F64",
-    np.dtype(np.float32): "F32",
-    np.dtype(np.float16): "F16",
-    np.dtype(ml_dtypes.bfloat16): "BF16",
-    np.dtype(np.int8): "I8",
-    np.dtype(np.uint8): "U8",
-}
+_KINDS = {"F64": "f8", "F32": "f4", "F16": "f2", "BF16": ml_dtypes.bfloat16, "I8": "i1", "U8": "u1"}
+_NAMES = {np.dtype(kind): name for name, kind in _KINDS.items()}
 
 
 def header_bytes(text: str | bytes, length: int | None = None) -> bytes:

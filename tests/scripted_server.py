@@ -31,11 +31,7 @@ def file_answer(content: bytes, span: str | None = None) -> Answer:
 
 
 class ScriptedServer:
-    """An origin of its own on this machine; use it as a context.
-
-    Args:
-        script: the answer to a path and a ``Range`` header.
-    """
+    """An origin of its own on this machine, a context; ``script`` answers a path and a ``Range`` header."""
 
     def __init__(self, script: Callable[[str, str | None], Answer]) -> None:
         self.script = script

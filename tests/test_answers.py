@@ -16,17 +16,13 @@ from lnsim.checkpoint.hub.answers import (
     check_status,
     retry_after,
 )
-from lnsim.errors import GatedError, HubError, RepoNotFoundError, RevisionError
+from lnsim.errors import GatedError, HubError, RepoNotFoundError
 
 SPAN = ByteRange(8, 108)
 
 
 def told(text: str) -> dict[str, str]:
     return {"content-range": text}
-
-
-def test_the_range_asked_for_is_accepted_with_the_size_of_the_file() -> None:
-    assert check_range(206, told("bytes 8-107/5000"), SPAN, where="f") == (108, 5000)
 
 
 @pytest.mark.parametrize("text", [
@@ -46,13 +42,6 @@ def test_an_end_clipped_at_the_files_own_end_is_accepted_for_the_first_window_on
         check_range(206, told("bytes 8-58/60"), SPAN, where="f", may_be_clipped=True)
 
 
-def test_a_server_that_ignores_range_is_told_apart_at_once() -> None:
-    with pytest.raises(
-        HubError, match=r"bytes 8 to 108 of f: the server ignored Range and answered 200 instead of 206"
-    ):
-        check_range(200, {}, SPAN, where="f")
-
-
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_a_passing_status_is_tried_again_after_the_pause_asked_for(status: int) -> None:
     with pytest.raises(TryAgainError, match=f"status {status}") as caught:
@@ -61,21 +50,14 @@ def test_a_passing_status_is_tried_again_after_the_pause_asked_for(status: int) 
 
 
 @pytest.mark.parametrize(("status", "headers", "kind", "message"), [
-    (401, {"x-error-code": "RepoNotFound"}, RepoNotFoundError, "no such repo, or it is private and no token was sent"),
-    (404, {"x-error-code": "RepoNotFound"}, RepoNotFoundError, "no such repo"),
     (401, {}, RepoNotFoundError, "no such repo"),
     (403, {"x-error-code": "GatedRepo"}, GatedError, "the repo is gated, and no token was sent. Accept its terms"),
-    (404, {"x-error-code": "RevisionNotFound"}, RevisionError, "no such revision"),
-    (404, {"x-error-code": "EntryNotFound"}, NotThereError, "no such file"),
     (403, {"x-error-message": "Access to this resource is disabled."}, RepoNotFoundError, "disabled access"),
     (404, {}, NotThereError, "not found"),
     (403, {}, ForbiddenError, "refused access"),
-    (416, {}, HubError, "the file has no such bytes"),
     (418, {}, HubError, "the server answered 418"),
-    (407, {}, HubError, r"a proxy on the way wants a login \(407\)"),
     (410, {}, HubError, r"gone for good \(410\)"),
     (451, {"x-error-message": "By order of a court."}, HubError, r"legal reasons \(451\)\. The server says: 'By or"),
-    (511, {}, HubError, r"the network wants a login first \(511\)"),
     (403, {"x-error-message": "disabled for tokens"}, ForbiddenError, r"\(403\)\. The server says: 'disabled for tok"),
     (401, {"x-error-message": "Invalid username or password."}, RepoNotFoundError, r"Check the spelling\.$"),
     (401, {"x-error-message": "Log in."}, RepoNotFoundError, r"spelling\. The server says: 'Log in'\.$"),
@@ -87,23 +69,15 @@ def test_each_failure_has_its_own_error_and_sentence(
         check_status(status, headers, where="a/b@main", has_token=False)
 
 
-def test_with_a_token_the_advice_is_another() -> None:
-    with pytest.raises(GatedError, match="your token has no access"):
-        check_status(403, {"x-error-code": "GatedRepo"}, where="f", has_token=True)
-
-
 _REFUSED = r"the Hub refuses your token \(401\)\. Log in anew with `hf auth login`; .* unset HF_TOKEN"
 
 
 @pytest.mark.parametrize(("status", "headers", "kind", "message"), [
-    (401, {"x-error-message": "Invalid credentials"}, HubError, _REFUSED + ".* The server says: 'Invalid cred"),
     (401, {}, HubError, _REFUSED),
     (401, {"x-error-code": "RepoNotFound", "x-error-message": "The token is expired"}, HubError,
      _REFUSED + ".*is expired'"),
     (401, {"x-error-code": "RepoNotFound"}, RepoNotFoundError, "no such repo, or it refuses your token"),
     (404, {"x-error-code": "RepoNotFound"}, RepoNotFoundError, r"the Hub has no such repo\. Check the spelling\.$"),
-    (403, {"x-error-message": "Enable it"}, ForbiddenError, "Your token may not read it: .* says: 'Enable it'"),
-    (403, {"x-error-code": "GatedRepo", "x-error-message": "Enable it."}, GatedError, r"says: 'Enable it'\.$"),
 ])  # fmt: skip
 def test_a_token_that_is_refused_is_told_with_the_reason_and_what_to_do(
     status: int, headers: dict[str, str], kind: type[HubError], message: str
@@ -123,11 +97,6 @@ def test_a_reason_is_one_line_that_steers_nothing_and_is_not_too_long() -> None:
     said = "\x1b[31mfirst\n second " + "x" * 5000
     with pytest.raises(ForbiddenError, match=r"says: '\\x1b\[31mfirst second x{200,300} \[\.\.\.\]'\.$"):
         check_status(403, {"x-error-message": said}, where="f", has_token=False)
-
-
-@pytest.mark.parametrize("status", [200, 206, 302])
-def test_a_good_status_passes(status: int) -> None:
-    check_status(status, {}, where="f", has_token=False)
 
 
 def test_retry_after_is_read_in_both_forms() -> None:

@@ -30,15 +30,10 @@ from lnsim.measure.metrics import METRICS, undefined_reasons
 
 LARGE = ("100,000 tensors", "2 MB of lists", "40 shards")
 CASES = [
-    pytest.param(
-        row,
-        place,
-        id=f"{row.group}: {row.holds}, {place}",
-        marks=[pytest.mark.slow] if any(word in row.holds for word in LARGE) else [],
-    )
-    for row in ROWS
-    for place in row.places
-]
+    pytest.param(row, place, id=f"{row.group}: {row.holds}, {place}",
+                 marks=[pytest.mark.slow] if any(word in row.holds for word in LARGE) else [])
+    for row in ROWS for place in row.places
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -102,13 +97,9 @@ MAX_PEAK = 256 * 1024 * 1024
 def in_a_process(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
     """Run a script of the tests by itself; what it printed as JSON."""
     tests = Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, str(tests / script), *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}", **environment},
-        check=True,
-    )
+    environment = os.environ | {"PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}"} | environment
+    command = [sys.executable, str(tests / script), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     return dict(json.loads(done.stdout))
 
 
@@ -186,18 +177,19 @@ ABSURD = [
 ]
 
 
-def absurd_configs() -> Iterator[dict[str, Any]]:
-    """Twelve for each model type, with a few absurd values or nothing else."""
+def absurd_configs(count: int) -> Iterator[dict[str, Any]]:
+    """So many for each model type, with a few absurd values or nothing else."""
     for model_type in sorted({name for family in FAMILIES for name in family.model_types}):
         rng = random.Random(model_type)
-        for _ in range(12):
+        for _ in range(count):
             config: dict[str, Any] = {"model_type": model_type, "num_hidden_layers": 3}
             yield config | {key: rng.choice(ABSURD) for key in rng.sample(KEYS, rng.choice((1, 3, len(KEYS))))}
 
 
-def test_no_config_makes_anything_but_roles_or_a_role_error() -> None:
+@pytest.mark.parametrize("count", [4, pytest.param(12, marks=pytest.mark.slow)])
+def test_no_config_makes_anything_but_roles_or_a_role_error(count: int) -> None:
     shapes = {name: array.shape for name, array in TENSORS.items()}
-    for config in absurd_configs():
+    for config in absurd_configs(count):
         try:
             assert map_roles(shapes, config, where="a/b").tensors
         except RoleError:

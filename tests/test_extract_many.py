@@ -63,24 +63,19 @@ def test_progress_counts_the_reads_of_all_sources(hub: HubStandIn, tmp_path: Pat
     assert told[-1][0] == told[-1][1] > 3
 
 
-def test_a_second_run_asks_for_the_commit_and_no_more(hub: HubStandIn, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("source", "requests"), [("a/m0", 1), (f"a/m0@{COMMIT}", 0)])
+def test_a_second_run_asks_for_the_commit_and_no_more_and_for_nothing_where_it_is_pinned(
+    hub: HubStandIn, tmp_path: Path, source: str, requests: int
+) -> None:
     fill(hub, 1)
-    first = extract_and_keep("a/m0", out=tmp_path)
+    first = extract_and_keep(source, out=tmp_path)
     hub.forget()
-    second = extract_and_keep("a/m0", out=tmp_path)
-    assert (second.requests, len(hub.requests)) == (1, 1)
+    second = extract_and_keep(source, out=tmp_path)
+    assert (second.requests, len(hub.requests)) == (requests, requests)
     assert (bits(second), second.path, second.commit) == (bits(first), first.path, COMMIT)
     assert second.source == first.source
     assert second.roles["pre_mlp"].layers.tolist() == first.roles["pre_mlp"].layers.tolist()
     assert (second.missing_layers, second.notes) == (first.missing_layers, first.notes)
-
-
-def test_a_second_run_of_a_pinned_commit_makes_no_request_at_all(hub: HubStandIn, tmp_path: Path) -> None:
-    fill(hub, 1)
-    extract_and_keep(f"a/m0@{COMMIT}", out=tmp_path)
-    hub.forget()
-    again = extract_and_keep(f"a/m0@{COMMIT}", out=tmp_path)
-    assert (again.requests, hub.requests, bits(again)) == (0, [], norms(0))
 
 
 def test_a_new_commit_is_read(hub: HubStandIn, tmp_path: Path) -> None:
@@ -113,18 +108,14 @@ def test_a_question_about_other_roles_adds_to_the_extract(hub: HubStandIn, tmp_p
     assert bits(extract_and_keep("a/m0", out=tmp_path)) == norms(0)
 
 
-@pytest.mark.parametrize("options", [{"everything": True}, {"model_type": "mistral"}])
-def test_another_question_is_read_anew(hub: HubStandIn, tmp_path: Path, options: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", [{"everything": True}, {"model_type": "mistral"}, {"again": True}])
+def test_another_question_or_the_same_again_is_read_anew(
+    hub: HubStandIn, tmp_path: Path, options: dict[str, object]
+) -> None:
     fill(hub, 1)
     extract_and_keep("a/m0", out=tmp_path)
     found = extract_and_keep("a/m0", out=tmp_path, **options)  # type: ignore[arg-type]
     assert found.requests > 1
-
-
-def test_it_is_read_anew_when_told_so(hub: HubStandIn, tmp_path: Path) -> None:
-    fill(hub, 1)
-    extract_and_keep("a/m0", out=tmp_path)
-    assert extract_and_keep("a/m0", out=tmp_path, again=True).requests > 1
 
 
 def test_a_damaged_extract_is_read_anew_and_replaced(hub: HubStandIn, tmp_path: Path) -> None:

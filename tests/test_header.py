@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from safetensors_bytes import file_bytes, header_bytes
 
 from lnsim import HeaderError, parse_header
-from lnsim.checkpoint.format.header import DTYPE_BITS, MAX_HEADER_BYTES, Header, TensorInfo, header_stop
+from lnsim.checkpoint.format.header import DTYPE_BITS, MAX_HEADER_BYTES, Header, header_stop
 
 ONE = '"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
 
@@ -32,13 +31,6 @@ def official_accepts(data: bytes) -> bool:
     return True
 
 
-def ours(data: bytes) -> Header | None:
-    try:
-        return parse_header(data, file_size=len(data))
-    except HeaderError:
-        return None
-
-
 # Cases that both parsers judge alike: (header text, bytes behind it).
 VALID = {
     "no tensors": ("{}", 0),
@@ -53,20 +45,16 @@ VALID = {
     "scalar": ("{" + entry("a", [], [0, 4]) + "}", 4),
     "empty tensor": ("{" + entry("a", [0, 7], [0, 0]) + "}", 0),
     "empty tensor between two": (
-        "{" + ",".join([entry("c", [1], [4, 8]), entry("b", [0], [4, 4]), entry("a", [1], [0, 4])]) + "}",
-        8,
-    ),
+        "{" + ",".join([entry("c", [1], [4, 8]), entry("b", [0], [4, 4]), entry("a", [1], [0, 4])]) + "}", 8),
     "unaligned and unordered": ("{" + entry("b", [1], [1, 5]) + "," + entry("a", [1], [0, 1], "U8") + "}", 5),
     "unknown inner key": ('{"a":{"dtype":"F32","new":{"x":[1.5,-0]},"shape":[1],"data_offsets":[0,4]}}', 4),
     "unknown inner key nested 125 deep": (
-        '{"a":{"dtype":"F32","x":' + "[" * 125 + "]" * 125 + ',"shape":[1],"data_offsets":[0,4]}}',
-        4,
-    ),
+        '{"a":{"dtype":"F32","x":' + "[" * 125 + "]" * 125 + ',"shape":[1],"data_offsets":[0,4]}}', 4),
     "entry as a list": ('{"a":["F32",[1],[0,4]]}', 4),
     "escaped name": ('{"\\u0061\\ud83d\\ude00":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4),
     "huge but empty": ("{" + entry("a", [0, 2**64 - 1, 2**64 - 1], [0, 0]) + "}", 0),
     "half-byte dtype in whole bytes": ("{" + entry("a", [2], [0, 1], "F4") + "}", 1),
-}
+}  # fmt: skip
 INVALID = {
     "empty header": ("", 0, "JSON was expected"),
     "not UTF-8": (b'{"\xff":1}', 0, "UTF-8 was expected, but byte 10"),
@@ -154,11 +142,6 @@ def test_a_tensor_name_that_comes_twice_is_refused_though_the_official_parser_ta
         parse_header(data, file_size=len(data))
 
 
-def test_the_message_names_the_file() -> None:
-    with pytest.raises(HeaderError, match=r"^Reading the header of a/b@c/m\.safetensors: the length field needs"):
-        parse_header(b"", where="a/b@c/m.safetensors")
-
-
 def test_a_hostile_name_is_shortened_and_escaped_in_messages() -> None:
     with pytest.raises(HeaderError) as caught:
         parse_header(header_bytes(json.dumps({"\x1b[31m" + "x" * 10_000: 1})))
@@ -171,7 +154,7 @@ def test_each_dtype_has_the_size_that_the_official_parser_gives_it(dtype: str) -
     n_bytes = 8 * DTYPE_BITS[dtype] // 8
     data = header_bytes("{" + entry("a", [8], [0, n_bytes], dtype) + "}") + b"\0" * n_bytes
     assert official_accepts(data)
-    assert ours(data) is not None
+    assert parse_header(data, file_size=len(data)).tensors
 
 
 def test_without_a_file_size_only_the_header_is_needed() -> None:
@@ -186,28 +169,6 @@ def test_more_bytes_than_the_tensors_need_are_refused_even_without_a_file_size()
     data = file_bytes({"w": np.zeros(2, np.float32)})
     with pytest.raises(HeaderError, match=f"end at byte {len(data)}, but {len(data) + 1} bytes were given"):
         parse_header(data + b"\0")
-
-
-def test_a_header_cannot_be_changed() -> None:
-    header = parse_header(file_bytes({"w": np.zeros(1, np.float32)}))
-    with pytest.raises(TypeError):
-        header.tensors["v"] = header.tensors["w"]  # type: ignore[index]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        header.buffer_start = 0  # type: ignore[misc]
-
-
-def test_an_invalid_tensor_or_header_cannot_be_built() -> None:
-    with pytest.raises(HeaderError, match="needs 4 bytes"):
-        TensorInfo("w", "F32", (1,), 0, 5)
-    with pytest.raises(HeaderError, match="a hole"):
-        Header({"w": TensorInfo("w", "F32", (1,), 4, 8)}, {}, 10)
-
-
-@pytest.mark.parametrize("count", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_a_header_of_many_tensors_parses(count: int) -> None:
-    names = [f"model.layers.{number}.weight" for number in range(count)]
-    text = "{" + ",".join(entry(name, [1], [4 * i, 4 * i + 4]) for i, name in enumerate(names)) + "}"
-    assert len(parse_header(header_bytes(text)).tensors) == count
 
 
 @pytest.mark.slow

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hub_stand_in import COMMIT, Fault, HubStandIn, VirtualFile
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
-from virtual_models import norm_bytes, solar_like
+from virtual_dispute import DISPUTE, dispute_bytes, dispute_files
 
 import lnsim
 from lnsim.checkpoint.hub.session import Settings
 from lnsim.checkpoint.hub.shard import FIRST_WINDOW
 from lnsim.checkpoint.opening import open_checkpoint
-from lnsim.errors import FormatError, NetworkError, OfflineError
+from lnsim.errors import FormatError, NetworkError
 
 TENSORS = llama_tensors()
 NORMS = [name for name in TENSORS if "norm" in name]
@@ -44,12 +44,6 @@ def test_the_bits_are_those_of_the_file(hub: HubStandIn, n_shards: int, revision
     assert (found.source, found.commit, found.model_type) == ("a/b", COMMIT, "llama")
 
 
-def test_a_small_single_file_takes_four_requests(hub: HubStandIn) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG))
-    found = lnsim.extract("a/b")
-    assert found.requests == len(hub.requests) == 4  # commit, config, redirect, first window with all norms in it
-
-
 def test_each_header_is_read_by_range_in_a_window_guessed_from_the_index(hub: HubStandIn) -> None:
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
     assert same_bits(lnsim.extract("a/b"))
@@ -69,14 +63,14 @@ def test_a_header_longer_than_the_first_window_takes_one_more_request(hub: HubSt
 
 
 def test_the_headers_of_200_gb_in_42_shards_come_in_one_request_each_with_the_norm_behind_them(hub: HubStandIn) -> None:
-    files = solar_like()
+    files = dispute_files(DISPUTE[0])
     assert sum(file.size for file in files.values() if isinstance(file, VirtualFile)) > 200e9
     hub.add("upstage/like-solar", files)
     found = lnsim.extract("upstage/like-solar")
     assert found.n_vectors == 97
     assert found.bytes_received < 5e6  # its headers have 4.3 MB
     assert hub.connections("cdn") <= QUICK.max_in_flight
-    assert all(array.tobytes() == norm_bytes(name, 8192) for name, array in found.stored.items())
+    assert all(array.tobytes() == dispute_bytes(DISPUTE[0], name, 8192) for name, array in found.stored.items())
     firsts = [request for request in hub.requests if request.origin == "cdn" and request.range.startswith("bytes=0-")]
     assert len(firsts) == 42
     # commit, config, index; 42 addresses; 42 headers, of which all but two bring a norm along; the other norms
@@ -92,36 +86,16 @@ def test_a_hostile_shard_name_never_becomes_a_request(hub: HubStandIn) -> None:
     assert not any("evil" in path for path in hub.paths())
 
 
-def cache_snapshot(folder: Path, files: dict[str, bytes]) -> None:
-    repo = folder / "hub-cache" / "models--a--b"
-    write_files(repo / "snapshots" / COMMIT, files)
-    write_files(repo / "refs", {"main": COMMIT.encode()})
-
-
-def test_a_cached_snapshot_of_a_commit_is_read_without_a_request(hub: HubStandIn, tmp_path: Path) -> None:
-    cache_snapshot(tmp_path, checkpoint_files(TENSORS, LLAMA_CONFIG, 2))
-    found = lnsim.extract(f"a/b@{COMMIT}")
-    assert same_bits(found)
-    assert (found.requests, hub.requests, found.commit) == (0, [], COMMIT)
-
-
-def test_offline_the_cache_serves_the_branch_and_anything_else_is_one_clear_sentence(
-    hub: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_incomplete_snapshot_is_read_from_the_hub_instead_a_small_file_in_four_requests(
+    hub: HubStandIn, tmp_path: Path
 ) -> None:
-    cache_snapshot(tmp_path, checkpoint_files(TENSORS, LLAMA_CONFIG))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert same_bits(lnsim.extract("a/b"))
-    with pytest.raises(OfflineError, match="switched off by HF_HUB_OFFLINE, and the cache does not have it"):
-        lnsim.extract("c/d")
-    assert hub.requests == []
-
-
-def test_an_incomplete_snapshot_is_read_from_the_hub_instead(hub: HubStandIn, tmp_path: Path) -> None:
-    cache_snapshot(tmp_path, {"config.json": b"{}"})
+    cached = tmp_path / "hub-cache" / "models--a--b"
+    write_files(cached / "snapshots" / COMMIT, {"config.json": b"{}"})
+    write_files(cached / "refs", {"main": COMMIT.encode()})
     hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG))
     found = lnsim.extract(f"a/b@{COMMIT}")
     assert same_bits(found)
-    assert found.requests == 4
+    assert found.requests == len(hub.requests) == 4  # commit, config, redirect, first window with all norms in it
 
 
 def test_after_a_reading_that_failed_a_later_one_is_tried_as_often_as_any(hub: HubStandIn) -> None:

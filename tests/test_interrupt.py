@@ -139,11 +139,9 @@ def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
     check_ctrl_c(hub, tmp_path, Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE), "inspect")
 
 
-@shows(
-    "Ctrl-C",
-    "while one of two models is read and the other is done",
-    "exits within 2 s with code 130 and one line; the finished extract is there, whole, and no other file",
-)
+@shows("Ctrl-C", "while one of two models is read and the other is done",
+       "exits within 2 s with code 130 and one line; "
+       "the finished extract is there, whole, and no other file")  # fmt: skip
 def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
     hub.add("c/d", checkpoint_files(TENSORS, CONFIG, N_SHARDS))
     # Silent once it is open: checkpoints are opened one after the other, in whichever order their listings come.
@@ -175,11 +173,8 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     assert stderr.count("\n") == 1
 
 
-@shows(
-    "the kernel of a notebook is interrupted",
-    "while vectors are read",
-    "KeyboardInterrupt; within 2 s no thread is left; the next reading works",
-)
+@shows("the kernel of a notebook is interrupted", "while vectors are read",
+       "KeyboardInterrupt; within 2 s no thread is left; the next reading works")  # fmt: skip
 @pytest.mark.parametrize("fault", [
     Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
     Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),
@@ -203,7 +198,7 @@ def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
 
 
 def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    patient = Settings(max_tries=20, first_pause=0.6, max_pause=0.6)  # of which the dice leave at least half
+    patient = Settings(max_tries=20, first_pause=0.2, max_pause=0.2)  # of which the dice leave at least half
     monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: patient)
     hub.faults.append(Fault(r"00002-of.*X-Signature", "status", headers={"status": "503"}))
     hub.faults.append(Fault(r"00003-of.*X-Signature", "ignore_range"))
@@ -211,7 +206,7 @@ def test_after_the_first_error_nothing_is_tried_again(hub: HubStandIn, monkeypat
         extract("a/b")
     time.sleep(0.1)
     asked = hub.paths("cdn")
-    time.sleep(0.7)
+    time.sleep(0.3)
     assert hub.paths("cdn") == asked
 
 

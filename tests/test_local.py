@@ -28,23 +28,16 @@ def test_a_folder_gives_the_bits_of_its_files(tmp_path: Path, n_shards: int) -> 
     assert (found.commit, found.requests, found.hidden_size) == (None, 0, 16)
 
 
-def test_one_file_is_read_with_the_config_beside_it(tmp_path: Path) -> None:
-    write_files(tmp_path, checkpoint_files(TENSORS, LLAMA_CONFIG))
-    assert lnsim.load(tmp_path / "model.safetensors").model_type == "llama"
-
-
 def test_the_source_of_each_tensor_is_recorded_with_its_hash(tmp_path: Path) -> None:
     files = checkpoint_files(TENSORS, LLAMA_CONFIG)
     write_files(tmp_path, files)
-    origin = lnsim.load(tmp_path).tensors["model.norm.weight"]
+    for source in (tmp_path, tmp_path / "model.safetensors"):
+        found = lnsim.load(source)
+        assert found.model_type == "llama"
+    origin = found.tensors["model.norm.weight"]
     content = files["model.safetensors"][origin.start : origin.stop]
     assert content == TENSORS["model.norm.weight"].tobytes()
     assert (origin.shard, origin.dtype) == ("model.safetensors", "BF16")
-
-
-def test_nothing_there_is_one_clear_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="Opening gone: there is no such folder or file"):
-        open_local(tmp_path / "gone")
 
 
 @pytest.mark.parametrize("n_bytes", [0, 5, 40])
@@ -133,12 +126,14 @@ def test_what_must_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         open_local(Path(source))
 
 
-def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_or_was_never_there_is_told(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     opened = open_local(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     with pytest.raises(SourceError, match=r"Opening .*/model\.safetensors: there is no such file"):
         opened.read(["model.norm.weight"])
+    with pytest.raises(SourceError, match="Opening gone: there is no such folder or file"):
+        open_local(tmp_path / "gone")
 
 
 def test_a_disk_that_fails_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,12 +216,3 @@ def test_a_login_that_the_users_own_session_sends_stays_with_the_hub(
     logins = {request.authorization for request in hub.requests if request.origin == "hub"}
     assert logins == {"Bearer hf_good", "Basic bWU6c2VjcmV0"}
     assert {request.authorization for request in hub.requests if request.origin == "cdn"} == {None}
-
-
-def test_many_connections_stay_open_between_requests(hub: HubStandIn) -> None:
-    hub.latency = 0.02
-    hub.add("a/b", checkpoint_files(llama_tensors(n_layers=30), LLAMA_CONFIG | {"num_hidden_layers": 30}, 30))
-    for _ in range(2):
-        lnsim.extract("a/b")
-    assert hub.connections("hub") <= Settings().max_in_flight + 1
-    assert hub.connections("cdn") <= Settings().max_in_flight

@@ -51,24 +51,6 @@ def test_a_gap_is_bridged_up_to_its_limit_and_not_one_byte_further(max_gap: int,
     assert len(plan_reads(header, ["t0", "t2"], max_gap=max_gap)) == n_reads
 
 
-def test_adjacent_tensors_are_one_read_even_without_a_gap() -> None:
-    header = parse_header(a_file([4, 4]))
-    (read,) = plan_reads(header, ["t1", "t0"], max_gap=0)
-    assert (len(read.span), [name for name, _ in read.parts]) == (8, ["t0", "t1"])
-
-
-def test_a_tensor_range_counts_from_the_start_of_the_file() -> None:
-    data = a_file([3, 5])
-    header = parse_header(data)
-    assert tensor_range(header, "t1") == ByteRange(len(data) - 5, len(data))
-
-
-def test_an_empty_tensor_needs_no_read() -> None:
-    header = parse_header(a_file([0, 4]))
-    assert tensor_range(header, "t0") is None
-    assert plan_reads(header, ["t0"]) == ()
-
-
 def test_a_missing_tensor_is_named() -> None:
     with pytest.raises(TensorNotFoundError, match="Looking up tensor 'nope': the header lists 1 others"):
         tensor_range(parse_header(a_file([1])), "nope")
@@ -78,11 +60,6 @@ def test_a_missing_tensor_is_named() -> None:
 def test_an_impossible_range_cannot_be_built(start: int, stop: int) -> None:
     with pytest.raises(RangeError, match=rf"needs 0 <= start < stop; found \[{start}, {stop}\)"):
         ByteRange(start, stop)
-
-
-def test_only_the_http_form_is_inclusive() -> None:
-    assert ByteRange(0, 1).http == "bytes=0-0"
-    assert len(ByteRange(10, 30)) == 20
 
 
 @pytest.mark.parametrize("length", [7, 9])

@@ -78,12 +78,8 @@ def test_an_extract_of_a_hybrid_whose_config_is_silent_is_read_like_the_checkpoi
         tensors[f"{stem}.mamba.in_proj.weight"] = tensors.pop(f"{stem}.self_attn.q_proj.weight")
     kept = extract_and_keep(folder(tmp_path, tensors, LLAMA_CONFIG | {"model_type": "bamba"}), out=tmp_path / "out")
     again = lnsim.load(str(kept.path))
-    assert {role: again[role].layers.tolist() for role in again.roles} == {
-        "pre_attention": [1],
-        "pre_mlp": [0, 1, 2],
-        "pre_mixer": [0, 2],
-        "final": [-1],
-    }
+    expected = {"pre_attention": [1], "pre_mlp": [0, 1, 2], "pre_mixer": [0, 2], "final": [-1]}
+    assert {role: again[role].layers.tolist() for role in again.roles} == expected
     assert again.missing_layers == kept.missing_layers == {}
 
 
@@ -94,20 +90,16 @@ def test_the_hidden_size_is_the_streams_where_a_shared_attention_reads_it_twice(
     tensors = {f"{name}.weight": np.ones(width, ml_dtypes.bfloat16) for name, width in shapes.items()}
     config = {"model_type": "zamba2", "num_hidden_layers": 3, "layers_block_type": ["mamba", "mamba", "hybrid"]}
     found = lnsim.extract(folder(tmp_path, tensors, config))
-    assert {role: found[role].layers.tolist() for role in found.roles} == {
-        "pre_attention": [2],
-        "pre_mixer": [0, 1, 2],
-        "final": [-1],
-    }
+    expected = {"pre_attention": [2], "pre_mixer": [0, 1, 2], "final": [-1]}
+    assert {role: found[role].layers.tolist() for role in found.roles} == expected
     assert found.hidden_size == 16
     assert found.missing_layers == {}
 
 
 def test_an_mtp_block_is_its_own_tower_with_its_stored_number(tmp_path: Path) -> None:
     tensors = llama_tensors(4)
-    tensors["model.layers.3.enorm.weight"] = np.ones(16, ml_dtypes.bfloat16)
-    tensors["model.layers.3.hnorm.weight"] = np.ones(16, ml_dtypes.bfloat16)
-    tensors["model.layers.3.shared_head.norm.weight"] = np.ones(16, ml_dtypes.bfloat16)
+    tensors |= {f"model.layers.3.{name}.weight": np.ones(16, ml_dtypes.bfloat16)
+                for name in ("enorm", "hnorm", "shared_head.norm")}  # fmt: skip
     found = lnsim.extract(folder(tmp_path, tensors, GLM))
     assert found["pre_attention"].layers.tolist() == [0, 1, 2]
     assert found["mtp/pre_attention"].layers.tolist() == [3]
@@ -125,10 +117,20 @@ def test_a_gamma_stored_minus_one_is_effective_in_scale_and_unchanged_in_stored(
     assert any("minus one" in note for note in found.notes)
 
 
-def test_roles_can_be_narrowed_by_either_name(tmp_path: Path) -> None:
-    path = folder(tmp_path, llama_tensors())
-    assert list(lnsim.extract(path, ["pre_mlp"]).roles) == ["pre_mlp"]
-    assert list(lnsim.extract(path, "post_attention_layernorm").roles) == ["pre_mlp"]
+ALL = ["pre_attention", "pre_mlp", "final"]
+
+
+@pytest.mark.parametrize(("asked", "keys"), [
+    (["pre_mlp"], ["pre_mlp"]), ("post_attention_layernorm", ["pre_mlp"]), ("text/pre_mlp", ["pre_mlp"]),
+    ("text/post_attention_layernorm", ["pre_mlp"]), ("text", ALL),
+])  # fmt: skip
+def test_roles_can_be_narrowed_by_either_name_and_by_the_main_tower(
+    tmp_path: Path, asked: str | list[str], keys: list[str]
+) -> None:
+    found = lnsim.extract(folder(tmp_path, llama_tensors()), asked)
+    assert list(found) == keys
+    assert found["text/pre_mlp"] is found["pre_mlp"]
+    assert (found.main_tower, found.towers, found["pre_mlp"].tower) == ("text", ("text",), "text")
 
 
 def test_a_role_that_is_not_there_is_an_error_with_those_that_are(tmp_path: Path) -> None:
@@ -181,15 +183,6 @@ def test_layers_of_different_dtypes_are_widened_with_a_note_and_keep_their_bits(
         found.notes
     )
     assert found["pre_mlp"].dtypes == ()
-
-
-@pytest.mark.parametrize("word", ["text/pre_mlp", "text/post_attention_layernorm", "text"])
-def test_the_main_tower_may_be_named_too(tmp_path: Path, word: str) -> None:
-    path = folder(tmp_path, llama_tensors())
-    found = lnsim.extract(path, word)
-    assert list(found) == (["pre_attention", "pre_mlp", "final"] if word == "text" else ["pre_mlp"])
-    assert found["text/pre_mlp"] is found["pre_mlp"]
-    assert (found.main_tower, found.towers, found["pre_mlp"].tower) == ("text", ("text",), "text")
 
 
 def test_the_arrays_cannot_be_changed(tmp_path: Path) -> None:

@@ -197,17 +197,17 @@ def test_the_weights_of_a_sub_folder_are_read_with_its_own_config(pipe: HubStand
     assert opened.where == f"org/pipe@{COMMIT[:12]}/text_encoder"
 
 
-def test_one_file_of_a_repo_is_read_with_the_config_beside_it(pipe: HubStandIn) -> None:
-    for address in (f"{pipe.endpoint}/org/pipe/resolve/main", f"{pipe.endpoint[7:]}/org/pipe/blob/main", "org/pipe"):
-        found = lnsim.extract(f"{address}/other/model.safetensors")
-        assert same_bits(found, OTHER)
-        assert dict(found.config)["num_hidden_layers"] == 2
-
-
-def test_an_index_that_is_named_stands_for_its_shards(pipe: HubStandIn) -> None:
-    name = "text_encoder/model.safetensors.index.json"
-    for source in (f"org/pipe@main/{name}", f"{pipe.endpoint}/org/pipe/blob/main/{name}"):
-        assert same_bits(lnsim.extract(source), ENCODER)
+@pytest.mark.parametrize(
+    "address", ["{0}/org/pipe/resolve/main", "{1}/org/pipe/blob/main", "org/pipe", "org/pipe@main"]
+)
+def test_one_file_is_read_with_the_config_beside_it_and_an_index_stands_for_its_shards(
+    pipe: HubStandIn, address: str
+) -> None:
+    address = address.format(pipe.endpoint, pipe.endpoint[7:])
+    found = lnsim.extract(f"{address}/other/model.safetensors")
+    assert same_bits(found, OTHER)
+    assert dict(found.config)["num_hidden_layers"] == 2
+    assert same_bits(lnsim.extract(f"{address}/text_encoder/model.safetensors.index.json"), ENCODER)
 
 
 def test_a_shard_that_is_named_is_read_alone(pipe: HubStandIn) -> None:
@@ -327,11 +327,13 @@ def test_refs_main_decides_else_the_only_snapshot_else_they_are_listed(cache: Pa
         open_checkpoint(str(cache))
 
 
-def test_a_part_of_a_cached_commit_is_read_without_a_request(
+def test_a_cached_commit_or_a_part_of_it_is_read_without_a_request_and_offline_nothing_else_is(
     hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}"), OTHER)
     assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}/text_encoder"), ENCODER)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert same_bits(lnsim.extract("org/pipe"), OTHER)
     assert same_bits(lnsim.extract("hf://org/pipe/text_encoder"), ENCODER)
     assert same_bits(lnsim.extract("org/pipe@main/other/model.safetensors"), OTHER)
     assert hub.requests == []

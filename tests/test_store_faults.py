@@ -49,23 +49,14 @@ def stored_bits(path: Path) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in lnsim.load(str(path)).stored.items()}
 
 
-@shows(
-    "no file may grow beyond 16 KiB (`RLIMIT_FSIZE`)",
-    "while an extract is written",
-    "exit code 1, one line that ends in Nothing was changed; the old extract stays, no temporary file",
-)
+@shows("no file may grow beyond 16 KiB (`RLIMIT_FSIZE`)", "while an extract is written",
+       "exit code 1, one line that ends in Nothing was changed; the old extract stays, no temporary file")  # fmt: skip
 def test_a_file_that_may_not_grow_is_one_line_and_the_old_extract_stays(model: Path, tmp_path: Path) -> None:
     extract_and_keep(model, ["final"], out=tmp_path)
     before = files_under(tmp_path)
-    found = subprocess.run(
-        [sys.executable, "-c", LIMITED, "extract", str(model), "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env=ENVIRONMENT,
-        check=False,
-    )
-    assert found.returncode == 1
-    assert found.stdout == ""
+    command = [sys.executable, "-c", LIMITED, "extract", str(model), "--out", str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert (found.returncode, found.stdout) == (1, "")
     assert found.stderr.startswith(f"lnsim: Writing {tmp_path}")
     assert found.stderr.endswith(f"{os.strerror(errno.EFBIG)}. Nothing was changed.\n")
     assert found.stderr.count("\n") == 1
@@ -83,11 +74,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-@shows(
-    "the disk is full (a tmpfs of 32 KiB; as root only)",
-    "while an extract is written",
-    "StoreError that ends in Nothing was changed; the old extract stays, no temporary file",
-)
+@shows("the disk is full (a tmpfs of 32 KiB; as root only)", "while an extract is written",
+       "StoreError that ends in Nothing was changed; the old extract stays, no temporary file")  # fmt: skip
 def test_a_full_disk_is_one_sentence_and_the_old_extract_stays(model: Path, small_disk: Path) -> None:
     extract_and_keep(model, ["final"], out=small_disk)
     before = files_under(small_disk)
@@ -124,11 +112,8 @@ def test_a_read_only_folder_is_one_sentence(read_only: Path) -> None:
     assert files_under(read_only) == {}
 
 
-@shows(
-    "a file stands where the folder should be",
-    "always",
-    "StoreError that ends in Nothing was changed; nothing is written",
-)
+@shows("a file stands where the folder should be", "always",
+       "StoreError that ends in Nothing was changed; nothing is written")  # fmt: skip
 def test_a_folder_that_cannot_be_made_is_one_sentence(model: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").write_bytes(b"a file")
     with pytest.raises(StoreError, match=r"Writing .*taken/.*: (Not a directory|File exists)\. Nothing was changed"):
@@ -136,11 +121,8 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(model: Path, tmp_path: Pat
     assert files_under(tmp_path) == {"taken": b"a file"}
 
 
-@shows(
-    "kill -9 of a process that rewrites an extract",
-    "150 times, at random moments",
-    "the old or the new extract is there, whole; what is left of a temporary file is no stored model",
-)
+@shows("kill -9 of a process that rewrites an extract", "150 times, at random moments",
+       "the old or the new extract is there, whole; what is left of a temporary file is no stored model")  # fmt: skip
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new_extract(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
