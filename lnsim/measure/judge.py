@@ -142,7 +142,6 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
         b: the other.
         roles: one of each model, to be set against each other; those of the same name where None.
         seed: of the permutations that look for an order of the channels.
-
     """
     wanted = list(roles or [])
     if roles is None:
