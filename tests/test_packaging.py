@@ -176,7 +176,7 @@ def test_an_installed_wheel_works_outside_the_repo_and_leaves_itself_as_it_was(w
     assert {study["name"] for study in listed["studies"]} >= {"small_models", "solar_glm"}
     places = {model["name"]: model["path"] for model in listed["models"]}
     assert Path(places["all-minilm-l6-v2"]).is_relative_to(site / "lnsim" / "bundled")
-    assert "Verdict: Shared-origin signal" in typed("compare", "all-minilm-l6-v2", "sre-minilm-l6")
+    assert "Verdict: Strong shared-origin signal" in typed("compare", "all-minilm-l6-v2", "sre-minilm-l6")
     assert not list(here.iterdir())
 
     write_files(here / "mine", checkpoint_files(llama_tensors(), LLAMA_CONFIG))

@@ -132,7 +132,9 @@ def test_a_page_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
     assert (code, err) == (0, "")
     text = without_code((folder / "index.html").read_text("utf-8"))
     first = text[text.index("<dt>Finding</dt>") :].partition("</dd>")[0]
-    assert ("Shared-origin signal, layer by layer" if others == "with controls" else "No shared-origin signal") in first
+    assert (
+        "Strong shared-origin signal, layer by layer" if others == "with controls" else "No shared-origin signal"
+    ) in first
     assert "lnsim compare" in text[text.rindex("Made again by") :]
     assert "run_all.py" not in text[text.rindex("Made again by") :]
     assert ">nan<" not in text
