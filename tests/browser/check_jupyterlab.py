@@ -322,7 +322,7 @@ def check_by_hand(lab: Lab, path: str) -> Iterator[str]:
         facts = page.evaluate(FACTS)
         if facts["images"] != 1:
             found.append(f"a comparison draws {facts['images']} figures, expected one")
-        if "Verdict: Shared-origin signal" not in page.locator(".jp-Notebook").inner_text():
+        if "Verdict: Strong shared-origin signal" not in page.locator(".jp-Notebook").inner_text():
             found.append("a comparison shows no verdict")
     yield from found
     yield from judge(facts)
