@@ -315,7 +315,7 @@ def check_by_hand(lab: Lab, path: str) -> Iterator[str]:
         run_cell(page, 'role = vectors["post_mlp"]\nrole')
         if "[5" not in completed(page, "role[", "5").replace(" ", ""):
             found.append("Tab does not offer a layer's number")
-        run_cell(page, 'pair = lnsim.compare(vectors, "sre-minilm-l6", n_permutations=99)\npair')
+        run_cell(page, 'pair = lnsim.compare(vectors, "sre-minilm-l6", n_permutations=1999)\npair')
         run_cell(page, "pair.plot()")
         page.locator(".jp-Notebook .jp-OutputArea-output img").first.wait_for()
         page.wait_for_function(IDLE)
