@@ -47,7 +47,7 @@ def record(**changes: Any) -> dict[str, Any]:
     return {
         "number": "01", "study": "small_models", "source": "stored", "headline": None, "finding": "No: it is 0.03.",
         "compared": "30 layers", "control": "shuffles", "trust": "one model", "versions": {"lnsim": "0.1.0"},
-        "models": {"smollm2": {"source": "SmolLM2", "commit": None, "n_vectors": 61}}, **changes,
+        "models": {"smollm2": {"source": "SmolLM2", "commit": None, "n_vectors": 61, "published": True}}, **changes,
     }  # fmt: skip
 
 

@@ -140,7 +140,8 @@ def report(folder: Path, text: str) -> tuple[str, Any]:
     page = {
         "finding": text, "compared": text, "control": text, "trust": one_sentence(text),
         "headline": text.replace("\n", " "),
-        "absent": [text], "missing": {text: text}, "models": {text: {"source": text, "commit": text, "n_vectors": 3}},
+        "absent": [text], "missing": {text: text}, 
+        "models": {text: {"source": text, "commit": text, "n_vectors": 3, "published": True}},
     }  # fmt: skip
     outputs = [
         display({"text/html": PIECES["figure"](text), "text/plain": ""}, {"lnsim": {"headline": True}}),

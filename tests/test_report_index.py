@@ -67,7 +67,10 @@ def test_headlines_make_the_top_with_their_trust(tmp_path: Path) -> None:
     html = index(tmp_path, report(tmp_path, "01"), second)
     assert '<div class="lead"><dt>Found</dt><dd>Cosine cannot tell.</dd></div>' in html
     assert "<dt>Trust</dt><dd>Two.</dd>" in html
-    assert "61 vectors of 1 checkpoint with real weights." in html
+    assert "61 vectors of 1 published checkpoint, real weights all." in html
+    own = {"a": {"source": "own", "commit": None, "n_vectors": 5, "published": False}}
+    html = index(tmp_path, report(tmp_path, "01"), report(tmp_path, "02", models=own))
+    assert "66 vectors of 1 published checkpoint and 1 checkpoint made for a study, real weights all." in html
     html = index(tmp_path, report(tmp_path, "03", headline="Cosine cannot.\nIt is 0.99."))
     assert "<dt>Found</dt><dd>Cosine cannot.</dd><dd>It is 0.99.</dd>" in html  # two statements
     html = index(tmp_path, report(tmp_path, "00"), report(tmp_path, "01"))  # without headlines: findings and questions

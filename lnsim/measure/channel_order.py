@@ -51,10 +51,8 @@ def channel_order(rows: npt.ArrayLike, seed: int = 0) -> float:
         raise ComparisonError(
             f"Looking for an order of channels: expected rows of {4 * _COSINES} channels or more, found {values.shape}."
         )
-    units, patterns = (
-        centred_unit(values) * np.sqrt(values.shape[1] - 1),
-        [layout(values.shape[1]) for layout in LAYOUTS.values()],
-    )
+    units = centred_unit(values) * np.sqrt(values.shape[1] - 1)
+    patterns = [layout(values.shape[1]) for layout in LAYOUTS.values()]
     columns, widths = np.concatenate(patterns, axis=1), [pattern.shape[1] for pattern in patterns]
     observed = _largest(units @ columns, widths)[0] - 1e-12
     stream, hits, drawn, p = order_stream(values.shape[1], seed), 0, 0, 1.0
@@ -85,10 +83,6 @@ def _cosines(size: int) -> Floats:
     return np.asarray(np.cos(angles) * np.sqrt(2 / size))
 
 
-def _whole(size: int) -> Floats:
-    return _cosines(size)
-
-
 def _folded(size: int) -> Floats:
     half = size // 2
     added = np.concatenate([_cosines(half)] * 2) / np.sqrt(2)
@@ -109,7 +103,7 @@ def _every_second(size: int) -> Floats:
 
 
 LAYOUTS: Mapping[str, Callable[[int], Floats]] = {
-    "all channels in a row": _whole,
+    "all channels in a row": _cosines,
     "the two halves added": _folded,
     "the two halves apart": _halves,
     "even and odd channels apart": _every_second,

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from lnsim.report import markup
 from lnsim.report.html import Report
@@ -18,7 +20,7 @@ from lnsim.report.provenance import PAGE
 from lnsim.report.record import StudyRun
 from lnsim.report.saving import linked_from, write_text
 from lnsim.study.catalog import Study
-from lnsim.words import count
+from lnsim.words import count, listed
 
 __all__ = ["Section", "write_index"]
 
@@ -105,14 +107,18 @@ def _leading(reports: Sequence[Report]) -> list[Report]:
 
 
 def _compared(reports: Sequence[Report]) -> str:
-    models: dict[str, int] = {}
+    models: dict[str, dict[str, Any]] = {}
     for report in reports:
         for record in report.page["models"].values():
-            models[record["source"]] = max(models.get(record["source"], 0), int(record["n_vectors"]))
+            models[record["source"]] = max(models.get(record["source"], record), record, key=itemgetter("n_vectors"))
     start = "γ, the weights of the normalisation layers, a few kilobytes of a checkpoint"
     if not models:
         return f"{start}."
-    return f"{start}: {count(sum(models.values()), 'vector')} of {count(len(models), 'checkpoint')} with real weights."
+    vectors = count(sum(int(one["n_vectors"]) for one in models.values()), "vector")
+    made = sum(not one["published"] for one in models.values())
+    said = [count(len(models) - made, "published checkpoint")] * (made < len(models))
+    said += [f"{count(made, 'checkpoint')} made for a study"] * (made > 0)
+    return f"{start}: {vectors} of {listed(said)}, real weights all."
 
 
 def _on_index(report: Report, table: str) -> str:
