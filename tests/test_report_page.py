@@ -87,7 +87,12 @@ def test_the_answer_carries_what_the_index_needs(opened: Page, shown: list[Any])
     record = shown[-1][0][PAGE_MIME]
     assert (record["number"], record["study"], record["source"]) == ("01", "small_models", "stored")
     assert record["finding"] == "No: 0.03."
-    assert record["models"]["smollm2"] == {"source": "SmolLM2-135M-Instruct", "commit": None, "n_vectors": 61}
+    assert record["models"]["smollm2"] == {
+        "source": "SmolLM2-135M-Instruct",
+        "commit": None,
+        "n_vectors": 61,
+        "published": True,
+    }
     assert "REAL WEIGHTS, stored" in shown[-1][0]["text/html"]
     with pytest.raises(NotebookError, match="the answer's 'Trust' is empty"):
         answer(opened, trust=" ")

@@ -50,11 +50,11 @@ def versions() -> dict[str, str]:
 
 def record(opened: NormVectors | Checkpoint) -> dict[str, str | int | None]:
     """What the index and run.json repeat about one model; one of which only matrices were read has no vectors."""
-    known: Mapping[str, str | None] = (
-        {"repo_id": opened.repo_id} if isinstance(opened, Checkpoint) else opened.provenance
-    )
-    published = bool(known.get("repo_id") or known.get("package"))
-    n_vectors = 0 if isinstance(opened, Checkpoint) else opened.n_vectors
+    if isinstance(opened, Checkpoint):
+        published, n_vectors = opened.repo_id is not None, 0
+    else:
+        published = any(opened.provenance.get(name) for name in ("repo_id", "package"))
+        n_vectors = opened.n_vectors
     return {"source": opened.source, "commit": opened.commit, "n_vectors": n_vectors, "published": published}
 
 
