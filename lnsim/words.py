@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,6 +76,32 @@ def rounded(value: float, spec: str = ".3f") -> str:
     if not any(digit in "123456789" for digit in text):
         return text.lstrip("-")
     return text.replace("-", "−")
+
+
+def at_most(value: float, digits: int = 3) -> str:
+    """A number rounded upwards, so that what is printed is a bound.
+
+    >>> at_most(0.0648, 2), at_least(0.0648, 2)
+    ('0.07', '0.06')
+    """
+    return rounded(float(Decimal(str(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING)), f".{digits}f")
+
+
+def at_least(value: float, digits: int = 3) -> str:
+    """A number rounded downwards, so that what is printed is a bound."""
+    return rounded(float(Decimal(str(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_FLOOR)), f".{digits}f")
+
+
+def p_value(p: float) -> str:
+    """A p-value in two digits that count, never as zero.
+
+    >>> p_value(0.4321), p_value(0.00414), p_value(1e-5)
+    ('0.43', '0.0041', 'under 0.0001')
+    """
+    if p < 1e-4:
+        return "under 0.0001"
+    digits = 1 - math.floor(math.log10(p))
+    return format(p, f".{max(digits, 2)}f")
 
 
 def span(values: npt.ArrayLike, spec: str = ".2f") -> str:

@@ -59,10 +59,11 @@ def test_json_has_the_fields_of_the_contract_and_no_undefined_number() -> None:
     assert (found["report"], found["requests"]) == (None, 0)
     verdict = found["verdict"]
     fields = ["key", "strength", "sentence", "r", "r_low", "r_high", "pvalue", "pvalue_se", "p_ranks", "n_permutations"]
-    assert list(verdict) == fields
+    assert list(verdict) == [*fields, "pattern_kept"]
     assert (verdict["key"], verdict["strength"]) == ("one_by_one", "strong")
     assert verdict["sentence"].startswith("Strong shared-origin signal, layer by layer")
     assert verdict["r_low"] < verdict["r"] < verdict["r_high"]
+    assert 0.98 < verdict["pattern_kept"] < 1
     assert found["models"]["a"]["repo_id"] == "sentence-transformers/all-MiniLM-L6-v2"
 
 

@@ -96,3 +96,12 @@ def test_nothing_to_test_and_rows_that_do_not_match_are_refused() -> None:
         pair_test([(rows(0), rows(1, 3))])
     with pytest.raises(ComparisonError, match="row 0 is constant"):
         pair_test([(np.ones((1, 64)), rows(1, 1))])
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.0, 0.0), (0.3, 0.3), (0.8, 0.8), (1.0, 1.0)])
+def test_the_share_kept_is_that_of_the_mixture_that_has_this_r(share: float, kept: float) -> None:
+    """Two orthogonal patterns of equal spread, mixed: r is share / sqrt(share^2 + (1 - share)^2), by hand."""
+    pattern, stranger = np.tile([1.0, -1.0, 1.0, -1.0], 8), np.tile([1.0, 1.0, -1.0, -1.0], 8)
+    mixed = 1 + 0.1 * (share * pattern + (1 - share) * stranger)
+    found = pair_test([(1 + 0.2 * pattern[np.newaxis], mixed[np.newaxis])], most=200)
+    assert found.pattern_kept == pytest.approx(kept, abs=1e-9)

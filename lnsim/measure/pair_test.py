@@ -80,6 +80,15 @@ class PairTest:
         return max(self.p_r, self.p_ranks)
 
     @property
+    def pattern_kept(self) -> float:
+        """The share w of a pattern at which ``w pattern + (1 - w) stranger``, of equal spread, has this r; 0 for none.
+
+        So notebook 12 dilutes a model: r = w / sqrt(w^2 + (1 - w)^2). It says how much is left, not how it was lost.
+        """
+        r = min(max(self.r, 0.0), 1.0)
+        return r / (r + math.sqrt(1 - r * r))
+
+    @property
     def pvalue_se(self) -> float:
         """Monte Carlo standard error of ``pvalue``."""
         return math.sqrt(self.pvalue * (1 - self.pvalue) / (1 + self.n_permutations))

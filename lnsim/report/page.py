@@ -37,6 +37,11 @@ __all__ = ["PAGE_MIME", "Page"]
 _NO_VECTORS = "published numbers alone"
 """Source of a table that was made without any vectors."""
 
+_REPLICA_FINDS = "Nothing about models: this page tests the code on synthetic vectors, and its numbers are theirs."
+_REPLICA_TRUST = "The vectors were drawn to match published means, spreads and correlations, so these come out again."
+_REPLICA_SHOWS = "That every step of this page runs on vectors of the shapes that the real checkpoints have."
+"""What a page on a replica says in place of its findings, since these would read as if they were about models."""
+
 
 @dataclass(slots=True)
 class Page:
@@ -159,8 +164,16 @@ class Page:
         label = self.study.model(key).label
         return f"the replica of {label}" if self.kind == "replica" else label
 
-    def answer(self, finding: str, compared: str, control: str, trust: str, headline: str | None = None) -> None:
-        """The answer at the top of the report.
+    def answer(
+        self,
+        finding: str,
+        compared: str,
+        control: str,
+        trust: str,
+        headline: str | None = None,
+        of_vectors: bool = True,
+    ) -> None:
+        """The answer at the top of the report; a page on a replica says that it finds nothing about models.
 
         Args:
             finding: one sentence with its numbers, the answer first; it is also the notebook's sentence in the index.
@@ -168,8 +181,11 @@ class Page:
             control: the control, in one line.
             trust: how far to trust it: the control's outcome and the weakest point.
             headline: a shorter finding for the top of the index, where the notebook's answer belongs there.
+            of_vectors: False where it does not rest on the page's vectors, so that it is no replica's.
         """
         says = {"finding": finding, "compared": compared, "control": control, "trust": trust}
+        if of_vectors and self.kind == "replica":
+            says, headline = says | {"finding": _REPLICA_FINDS, "trust": _REPLICA_TRUST}, None
         if empty := [name for name, text in says.items() if not text.strip()]:
             raise NotebookError(
                 f"Page {self.number}: the answer's '{empty[0].title()}' is empty; each of the four needs text."
@@ -183,8 +199,9 @@ class Page:
         }  # fmt: skip
         _show({PAGE_MIME: record, "text/html": markup.badge(self.kind) + markup.answer(record)})
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, of_vectors: bool = True) -> None:
         """Prose in Markdown; put numbers in with an f-string, so that none is typed by hand."""
+        text = f"Synthetic replica: {text}" if text and of_vectors and self.kind == "replica" else text
         _show({"text/markdown": markup.typographic(text), "text/plain": text})
 
     def figure(
@@ -279,8 +296,9 @@ class Page:
         marks = {name: True for name, is_so in (("headline_table", headline), ("verdicts", verdicts)) if is_so}
         _show({"text/html": html}, {"lnsim": marks} if marks else {})
 
-    def shows(self, shows: Sequence[str], shows_not: Sequence[str]) -> None:
+    def shows(self, shows: Sequence[str], shows_not: Sequence[str], of_vectors: bool = True) -> None:
         """What the notebook shows and what it does not show, side by side."""
+        shows = [_REPLICA_SHOWS] if of_vectors and self.kind == "replica" else shows
         _show({"text/html": markup.columns(shows, shows_not)})
 
     def provenance(

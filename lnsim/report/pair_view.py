@@ -98,7 +98,7 @@ class Comparison:
 
     def _verdict(self) -> dict[str, Any]:
         found, test = self.summary.judgement, self.summary.judgement.test
-        measured = ("pvalue", "pvalue_se", "p_ranks", "n_permutations")
+        measured = ("pvalue", "pvalue_se", "p_ranks", "n_permutations", "pattern_kept")
         return {
             "key": found.key,
             "strength": found.strength,
@@ -193,8 +193,8 @@ class Comparison:
         )
         return (
             f"Mean r over {count(test.n_rows, 'norm')} of the residual stream: {test.r:.4f} (95 %: {found.r_low:.4f} "
-            f"to {found.r_high:.4f}); p = {pvalue} ± {error}, the larger of that by r ({by_r}) and by ranks "
-            f"({by_ranks}).",
+            f"to {found.r_high:.4f}), as where {100 * test.pattern_kept:.0f} % of a pattern is kept; p = {pvalue} ± "
+            f"{error}, the larger of that by r ({by_r}) and by ranks ({by_ranks}).",
             f"p: the share of {count(test.n_permutations, 'permutation')} of b's channels (one for all norms; seed "
             f"{test.seed}) that give as much. A cosine near 1 is the usual case, for strangers too.",
         )
