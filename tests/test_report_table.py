@@ -49,6 +49,9 @@ def written(frame: pd.DataFrame, **options: object) -> str:
         (np.bool_(True), ".3f", "yes"),
         ("encoder/pre_mlp", ".3f", "encoder/pre-MLP"),
         (0.471, ".1%", "47.1 %"),
+        (0.00414, "p", "0.0041"),
+        (1e-5, "p", "<0.0001"),
+        (float("nan"), "p", "undefined"),
     ],
 )
 def test_a_value_reads_as_in_print(value: object, spec: str, expected: str) -> None:

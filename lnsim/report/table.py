@@ -60,6 +60,8 @@ def cell_text(value: Any, spec: str = ".3f") -> str:
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, int):
         return f"{number:,}".replace("-", "−")
+    if isinstance(number, float) and spec == _P and not math.isnan(number):
+        return "<0.0001" if 0 < number < 1e-4 else rounded(number, ".4f")
     if isinstance(number, float):
         return "undefined" if math.isnan(number) else rounded(number, spec).replace("%", " %")
     return str(value)
@@ -117,6 +119,10 @@ def table(
     )
 
 
+_P = "p"
+"""Format of a p-value: four digits, and never as zero."""
+
+
 def _named_rows(frame: pd.DataFrame, transpose: bool) -> pd.DataFrame:
     """Row numbers say nothing; the first column names the rows in their place.
 
@@ -169,13 +175,13 @@ def _number(value: Any) -> float | None:
 def _spec(name: str) -> str:
     """The usual format of a column's floats: p-values need a fourth digit, shares read best in per cent."""
     if name.startswith("p_") or name == "pvalue":
-        return ".4f"
+        return _P
     return ".1%" if "share" in name.split("_") else ".3f"
 
 
 def _is_text(cells: Sequence[_Cell]) -> bool:
     """A column is text where no cell starts like a number."""
-    return not any(cell.text[:1].isdigit() or cell.text[:2].strip("−")[:1].isdigit() for cell in cells)
+    return not any(cell.text.lstrip("<")[:1].isdigit() or cell.text[:2].strip("−")[:1].isdigit() for cell in cells)
 
 
 def _text_class(cells: Sequence[_Cell]) -> str:
