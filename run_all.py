@@ -1,9 +1,11 @@
 """This program executes the notebooks of the studies and writes the reports.
 
     python run_all.py                                         all studies, offline, into reports/
-    python run_all.py --study small_models --only 01 --set seed=1
+    python run_all.py --study small_models --only 01 --set seed=1          a trial, into reports/trial/
 
-It exits with 0 only if every notebook succeeded; one that fails is named with its error, and the others still run.
+A run touches no file that git tracks, and says how far its tables agree with the recorded ones in data/tables; --record
+puts its own in their place, and its figures into figures. It exits with 0 only if every notebook succeeded; one that
+fails is named with its error, and the others still run.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from lnsim.errors import LnsimError  # noqa: E402
+from lnsim.paths import from_here  # noqa: E402
+from lnsim.report.agreement import statement  # noqa: E402
 from lnsim.report.notebooks import Notebook, list_notebooks, parse_setting, select_notebooks  # noqa: E402
 from lnsim.report.run import plan_study, run_plans  # noqa: E402
 from lnsim.study.catalog import list_studies, load_study  # noqa: E402
@@ -40,11 +44,18 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--source", choices=SOURCES, default="auto", help="where vectors come from (auto: offline)")
     parser.add_argument("--only", metavar="01,03", help="numbers of the notebooks to run")
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="set a parameter")
-    parser.add_argument("--reports", type=Path, default=HERE / "reports", metavar="DIR", help="where reports go")
-    parser.add_argument("--jobs", type=_positive, default=2, metavar="N", help="notebooks at a time (2)")
+    parser.add_argument("--reports", type=Path, metavar="DIR", help="where reports go (reports)")
+    parser.add_argument("--jobs", type=_positive, default=_cores(), metavar="N", help="notebooks at a time (cores)")
     parser.add_argument("--timeout", type=_positive, default=600, metavar="S", help="seconds a cell may take (600)")
     parser.add_argument("--list", action="store_true", help="list studies and notebooks, run nothing")
-    return parser.parse_args(words)
+    parser.add_argument("--record", action="store_true", help="put tables and figures into data/tables and figures")
+    options = parser.parse_args(words)
+    if options.record and (options.set or options.source in ("hub", "replica")):
+        parser.error("--record records what the studies' own parameters and the stored vectors give: no --set, no "
+                     "--source hub or replica")  # fmt: skip
+    if options.reports is None:
+        options.reports = HERE / "reports" / ("trial" if options.set else "")
+    return options
 
 
 def main(words: list[str] | None = None) -> int:
@@ -71,28 +82,21 @@ def run(options: argparse.Namespace, names: list[str], notebooks: tuple[Notebook
         fetch(names, numbers)
     make_replicas(names, options.source, numbers)
     plans = [plan_study(name, options.source, notebooks, asked=bool(options.study)) for name in names]
+    running: list[str] = []
     with tqdm(total=sum(len(plan.notebooks) for plan in plans), unit="notebook", disable=None) as bar:
-        runs = run_plans(
-            plans,
-            options.reports,
-            HERE,
-            settings,
-            options.jobs,
-            options.timeout,
-            each=lambda study, outcome: bar.update(),
-        )
+
+        def tell(name: str, ended: bool) -> None:
+            (running.remove if ended else running.append)(name)
+            bar.set_postfix_str(", ".join(running), refresh=False)
+            bar.update(ended)
+            bar.refresh()
+
+        runs = run_plans(plans, options.reports, HERE, settings, options.jobs, options.timeout, tell, options.record)
     for study_run in runs:
         print(study_run.summary(numbers))
-    print(f"\n{shown(options.reports / 'index.html')}")
+    print("", *statement(one for study_run in runs for one in study_run.agreements(numbers)), sep="\n")
+    print(f"\n{from_here(options.reports / 'index.html')}")
     return 0 if all(study_run.succeeded(numbers) for study_run in runs) else 1
-
-
-def shown(path: Path) -> str:
-    """A path from here, where there is one: not from one drive of Windows to another."""
-    try:
-        return os.path.relpath(path)
-    except ValueError:
-        return str(path)
 
 
 def fetch(names: list[str], numbers: set[str]) -> None:
@@ -126,6 +130,12 @@ def listing(names: list[str], notebooks: tuple[Notebook, ...]) -> int:
             reason = "" if notebook.number in study.experiments else "  (not run: no parameters in the study's file)"
             print(f"  {notebook.number}  {notebook.question}{reason}")
     return 0
+
+
+def _cores() -> int:
+    """The cores that this program may use; where the system does not tell that, those of the machine."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _positive(text: str) -> int:

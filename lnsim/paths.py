@@ -14,8 +14,8 @@ from pathlib import Path
 from lnsim.errors import SourceError
 
 __all__ = [
-    "HOME_VARIABLE", "extract_name", "find_stored", "near_stored", "notebooks_dir", "project_root", "replica_dir",
-    "stored_models", "studies_dir", "vectors_dir", "working_root",
+    "HOME_VARIABLE", "extract_name", "find_stored", "from_here", "near_stored", "notebooks_dir", "project_root",
+    "replica_dir", "stored_models", "studies_dir", "vectors_dir", "working_root",
 ]  # fmt: skip
 
 HOME_VARIABLE = "LNSIM_HOME"
@@ -54,12 +54,20 @@ def project_root() -> Path:
 
 
 def working_root() -> Path:
-    """The folder below which ``data`` and ``figures`` are written.
+    """The folder below which ``data``, ``figures`` and ``reports`` are written.
 
     That is the project folder, or with the copy inside an installed package, the working directory.
     """
     root = project_root()
     return Path.cwd() if root == _bundle() else root
+
+
+def from_here(path: Path) -> str:
+    """A path from the working folder, where there is one: not from one drive of Windows to another."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:
+        return str(path)
 
 
 def _bundle() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,12 @@ def test_a_connection_that_would_leave_the_machine_is_refused_and_written_down(t
     assert "192.0.2.1" in leaks.read_text()
 
 
+def tracked() -> dict[Path, int]:
+    """When each recorded table and figure was written."""
+    files = [*(ROOT / "data" / "tables").rglob("*.*"), *(ROOT / "figures").rglob("*.*")]
+    return {path: path.stat().st_mtime_ns for path in files}
+
+
 @pytest.mark.slow
 def test_a_run_ends_in_whole_reports_and_an_index_without_a_connection_that_leaves_the_machine(tmp_path: Path) -> None:
     """Of three notebooks; the rest runs the same way, in CI through the README's own command."""
@@ -56,10 +63,12 @@ def test_a_run_ends_in_whole_reports_and_an_index_without_a_connection_that_leav
     environment = os.environ | {"LNSIM_TEST_LEAKS": str(leaks), "HOME": str(tmp_path)}
     environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{ROOT}"
     command = [sys.executable, str(ROOT / "run_all.py"), "--study", STUDY, "--only", "00,01,05", "--reports"]
+    before = tracked()
     done = subprocess.run(
         [*command, str(reports)], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
+    assert tracked() == before
     assert leaks.read_text() == ""
     notebooks = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem[:2] in done.args[5]]
     assert len(notebooks) == 3
@@ -74,6 +83,9 @@ def test_a_run_ends_in_whole_reports_and_an_index_without_a_connection_that_leav
     for text in pages.values():
         assert "REAL WEIGHTS, stored" in text
         assert not [word for word in loads if word in text]
+    agree = re.search(r"^([\d,]+) of \1 values of the tables agree with the recorded ones", done.stdout, re.MULTILINE)
+    assert agree, done.stdout
     index = (reports / "index.html").read_text()
+    assert agree[0] in index
     assert all(f"{STUDY}/{notebook}.html" in index for notebook in notebooks)
     assert "REAL WEIGHTS, stored" in index

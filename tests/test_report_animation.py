@@ -19,7 +19,7 @@ from lnsim.plots.style import readable
 from lnsim.report import markup
 from lnsim.report import page as page_module
 from lnsim.report.prose import clean_html
-from lnsim.report.saving import save_animation
+from lnsim.report.saving import PAGE_VARIABLE, save_animation
 from lnsim.study.catalog import list_studies, load_study
 
 
@@ -65,6 +65,7 @@ def test_a_page_numbers_and_marks_an_animation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mark: str
 ) -> None:
     monkeypatch.setenv("LNSIM_HOME", str(project(tmp_path)))
+    monkeypatch.setenv(PAGE_VARIABLE, str(tmp_path / "page"))
     shown: list[dict[str, str]] = []
     monkeypatch.setattr(page_module, "_show", lambda data, metadata=None: shown.append(data))
     page = page_module.Page.open("07", "solar_glm")
@@ -73,7 +74,7 @@ def test_a_page_numbers_and_marks_an_animation(
     page.figure(drawn, "mean_removal", "They part.", "Slowly.", alt="two vectors")
     assert f"<b>{mark}Figure 1. They part.</b>" in shown[0]["text/html"]
     assert any(text.get_text() == "REPLICA" for text in drawn.figure.texts) is bool(mark)
-    assert (tmp_path / "figures" / "solar_glm" / "07_mean_removal.gif").is_file()
+    assert (tmp_path / "page" / "figures" / "07_mean_removal.gif").is_file()
     assert not plt.get_fignums()
 
 

@@ -68,11 +68,10 @@ def test_neighbours_stand_in_the_bar_and_at_the_foot_with_their_questions(tmp_pa
     assert "../index.html#small_models" in html
 
 
-def test_tables_lead_to_the_copies_of_their_csvs_and_the_foot_to_the_provenance_page(tmp_path: Path) -> None:
-    table = '<table><caption>In full: <a href="../data/tables/small_models/01_r.csv">01_r.csv</a></caption></table>'
+def test_tables_lead_to_their_csvs_beside_the_page_and_the_foot_to_the_provenance_page(tmp_path: Path) -> None:
+    table = '<table><caption>In full: <a href="tables/01_r.csv">01_r.csv</a></caption></table>'
     html = html_of(executed(tmp_path, code("x", display({"text/html": table}))))
     assert '<a href="tables/01_r.csv">01_r.csv</a>' in html
-    assert "../data/tables" not in html
     assert '<a href="provenance.html">provenance</a>' in html
 
 

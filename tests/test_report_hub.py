@@ -72,8 +72,9 @@ def test_the_report_of_a_study_says_hub_and_commit_and_asks_nothing_more(home: P
     asked = len(stocked.requests)
     notebooks = [n for n in list_notebooks(Path(__file__).parents[1] / "notebooks") if n.number == "01"]
     plan = plan_study("tiny", "hub", notebooks, asked=True)
-    (run,) = run_plans([plan], home / "reports", home, {}, 1, 120, lambda study, outcome: None)
+    (run,) = run_plans([plan], home / "reports", home, {}, 1, 120, lambda name, ended: None)
     assert run.outcomes["01"].error is None
+    assert run.agreements()[0].not_compared == "tiny was asked from another source (hub) than was recorded"
     assert (run.source, run.commits) == ("hub", {"one": COMMIT})
     html = (home / "reports" / "tiny" / "01_layer0_baseline.html").read_text("utf-8")
     assert "REAL WEIGHTS, from the Hub" in html

@@ -119,7 +119,7 @@ def test_the_pairs_have_a_section_of_their_own_and_the_figure_leads_to_it(tmp_pa
     assert "<caption><b>Pairs.</b>" in html
     assert html.count('<a href="#pairs">') == 2
     assert ' <a href="#pairs">All numbers</a></figcaption>' in html
-    linked = TABLE.replace("</b>", '</b> <a href="../data/tables/small_models/03_pairs.csv">03_pairs.csv</a>')
+    linked = TABLE.replace("</b>", '</b> <a href="tables/03_pairs.csv">03_pairs.csv</a>')
     html = index(tmp_path, showing(tmp_path, "03", {linked: "headline_table"}))
     assert '<a href="small_models/tables/03_pairs.csv">03_pairs.csv</a>' in html
 

@@ -16,6 +16,7 @@ from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import project_root
 from lnsim.report import page as module
 from lnsim.report.page import PAGE_MIME, Page
+from lnsim.report.saving import PAGE_VARIABLE
 
 SOURCE = project_root() / "data" / "vectors"
 
@@ -32,6 +33,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[st
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project folder of its own, so that figures and tables of a test go nowhere else."""
     monkeypatch.setenv("LNSIM_HOME", str(project(tmp_path)))
+    monkeypatch.setenv(PAGE_VARIABLE, str(tmp_path / "page"))
     return tmp_path
 
 
@@ -102,7 +104,7 @@ def test_the_answer_carries_what_the_index_needs(opened: Page, shown: list[Any])
 
 def test_a_figure_is_saved_shown_marked_and_closed(home: Path, opened: Page, shown: list[Any]) -> None:
     opened.figure(drawn(), "line", "A line.", "Drawn.", "A line from 0 to 1.", headline=True)
-    assert {path.name for path in (home / "figures" / "small_models").iterdir()} == {"01_line.png", "01_line.svg"}
+    assert {path.name for path in (home / "page" / "figures").iterdir()} == {"01_line.png", "01_line.svg"}
     assert "<b>Figure 1. A line.</b>" in shown[-1][0]["text/html"]
     assert shown[-1][1] == {"lnsim": {"headline": True}}
     assert not plt.get_fignums()
@@ -115,7 +117,7 @@ def test_the_table_for_the_index_is_marked_and_has_all_its_rows_in_sight(opened:
     assert "scroll long" not in shown[-1][0]["text/html"]
     opened.table(frame, "rows", "Rows.")
     assert shown[-1][1] == {}
-    assert 'href="../data/tables/small_models/01_rows.csv"' in shown[-1][0]["text/html"]
+    assert 'href="tables/01_rows.csv"' in shown[-1][0]["text/html"]
     assert "scroll long" in shown[-1][0]["text/html"]
 
 
@@ -132,10 +134,26 @@ def test_figures_and_tables_count_apart_and_keep_their_number_when_run_again(ope
 def test_a_table_is_written_whole_even_where_a_part_is_shown(home: Path, opened: Page, shown: list[Any]) -> None:
     frame = pd.DataFrame({"role": ["a", "b"], "r": [0.123456789, 1.0]})
     opened.table(frame, "r", "Claim.", "Caption.", shown=frame.head(1))
-    assert (home / "data/tables/small_models/01_r.csv").read_text() == "role,r\na,0.123456789\nb,1.0\n"
-    link = '</b> Caption. In full: <a href="../data/tables/small_models/01_r.csv">01_r.csv</a></caption>'
+    assert (home / "page" / "tables" / "01_r.csv").read_text() == "role,r\na,0.123456789\nb,1.0\n"
+    link = '</b> Caption. In full: <a href="tables/01_r.csv">01_r.csv</a></caption>'
     assert link in shown[-1][0]["text/html"]
     assert "<td>1.000</td>" not in shown[-1][0]["text/html"]
+
+
+def test_a_notebook_run_by_hand_saves_into_a_folder_of_trials_and_not_over_the_record_or_a_run(
+    home: Path, opened: Page, shown: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(PAGE_VARIABLE)
+    (home / "notebooks").mkdir()
+    monkeypatch.chdir(home / "notebooks")
+    before = set(home.iterdir())
+    opened.table(pd.DataFrame({"r": [1]}), "r", "Claim.")
+    opened.figure(drawn(), "line", "Claim.")
+    assert {path.name for path in set(home.iterdir()) - before} == {"reports"}
+    saved = {path.relative_to(home).as_posix() for path in (home / "reports").rglob("01_*")}
+    trials = "reports/by_hand/small_models"
+    assert saved == {f"{trials}/tables/01_r.csv", f"{trials}/figures/01_line.png", f"{trials}/figures/01_line.svg"}
+    assert f'href="../{trials}/tables/01_r.csv"' in shown[0][0]["text/html"]
 
 
 def test_every_piece_made_from_a_replica_says_so(home: Path, opened: Page, shown: list[Any]) -> None:
@@ -149,7 +167,7 @@ def test_every_piece_made_from_a_replica_says_so(home: Path, opened: Page, shown
     answer(opened)
     html = [data["text/html"] for data, _ in shown]
     assert "REPLICA. Table 1." in html[0]
-    (saved,) = (home / "data" / "tables").rglob("*.csv")
+    (saved,) = (home / "page").rglob("*.csv")
     assert all("REPLICA" in line for line in saved.read_text().splitlines()[1:])
     assert 'alt="REPLICA. Seen."' in html[1]
     assert [text.get_text() for text in ax.get_figure().texts] == ["REPLICA"]

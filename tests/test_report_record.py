@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from lnsim.errors import NotebookError
+from lnsim.report.agreement import Agreement
 from lnsim.report.record import Outcome, StudyRun, load_run, save_run
 
-DONE = Outcome("01", "01_layer0", "Is it?", "done", 3.14)
+DONE = Outcome("01", "01_layer0", "Is it?", "done", 3.14, agreement=Agreement(3, 2, 0.1, ("one differs",)))
 FAILED = Outcome("05", "05_pair", "What?", "failed", 1.0, "ValueError in cell 7: no")
 
 
@@ -26,7 +27,7 @@ def test_a_record_reads_back_the_same_and_lists_notebooks_by_number(tmp_path: Pa
     assert list(content["notebooks"]) == ["01", "05"]
     assert content["notebooks"]["05"]["error"] == "ValueError in cell 7: no"
     assert content["notebooks"]["01"]["seconds"] == 3.14
-    assert set(content["notebooks"]["01"]) == {"file", "question", "status", "seconds", "error"}
+    assert set(content["notebooks"]["01"]) == {"file", "question", "status", "seconds", "error", "agreement"}
     assert content["commits"] == {"a": None}
 
 

@@ -42,9 +42,10 @@ def execute_some(notebook: Notebook, output: Path, *rest: Any) -> Outcome:
 def run(home: Path, *, settings: dict[str, Any] | None = None, only: tuple[str, ...] = ()) -> list[Any]:
     found = [n for n in list_notebooks(home / "notebooks") if not only or n.number in only]
     plans = [plan_study(name, "stored", found, asked=False) for name in ("small_models", "solar_glm")]
-    told: list[str] = []
-    runs = run_plans(plans, home / "reports", home, settings or {}, 2, 60, lambda _, one: told.append(one.number))
-    assert sorted(told) == sorted(n.number for plan in plans for n in plan.notebooks)
+    told: dict[bool, list[str]] = {False: [], True: []}
+    runs = run_plans(plans, home / "reports", home, settings or {}, 2, 60, lambda name, ended: told[ended].append(name))
+    assert sorted(told[False]) == sorted(told[True])
+    assert sorted(told[True]) == sorted(f"{plan.study.name} {n.number}" for plan in plans for n in plan.notebooks)
     return runs
 
 
@@ -143,6 +144,22 @@ def test_the_record_holds_source_commits_versions_and_settings(first: First) -> 
     assert content["notebooks"]["00"]["status"] == "done"
 
 
+def test_tables_are_held_against_the_record_unless_parameters_were_changed_and_older_ones_go(again: First) -> None:
+    for place in (again.home / "data" / "tables" / "small_models", again.folder / "tables"):
+        place.mkdir(parents=True)
+        (place / "02_a.csv").write_text("x\n1\n")
+    (again.folder / "tables" / "01_a.csv").write_text("x\n1\n")  # of an earlier run
+    notebook(again.home, "02")
+    changed = run(again.home, settings={"seed": 5}, only=("02",))[0].agreements()
+    assert [one.not_compared for one in changed] == ["parameters were changed (seed=5)"] * len(changed)
+    (found,) = run(again.home, only=("02",))[0].agreements({"02"})
+    assert found.differ == ("small_models/02_a.csv is no longer written",)
+    assert (again.folder / "tables" / "01_a.csv").is_file()
+    index = (again.home / "reports" / "index.html").read_text("utf-8")
+    assert "0 of 1 values of the tables agree with the recorded ones" in index
+    assert "Differs from the record: small_models/02_a.csv is no longer written." in index
+
+
 def test_an_unknown_setting_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = project(tmp_path)
     monkeypatch.setenv("LNSIM_HOME", str(home))
@@ -159,5 +176,5 @@ def test_a_file_in_place_of_the_folder_of_reports_is_one_clear_error(tmp_path: P
     (tmp_path / place).write_text("mine")
     plan = Plan(load_study("small_models"), "stored", ())
     with pytest.raises(NotebookError, match=r"(Making|Writing) .*reports.*: (File exists|Not a directory)"):
-        run_plans([plan], tmp_path / "reports", tmp_path, {}, 1, 60, lambda study, outcome: None)
+        run_plans([plan], tmp_path / "reports", tmp_path, {}, 1, 60, lambda name, ended: None)
     assert (tmp_path / place).read_text() == "mine"

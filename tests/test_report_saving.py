@@ -11,14 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from report_notebooks import code, display, write
 
 from lnsim.errors import NotebookError
 from lnsim.report.saving import (
     claim_folder,
-    csv_place,
     figure_bytes,
-    keep_csvs,
     save_figure,
     save_table,
     write_whole,
@@ -104,6 +101,9 @@ def test_a_folder_of_reports_takes_the_next_ones(tmp_path: Path) -> None:
     claim_folder(tmp_path / "reports")
     write_whole(tmp_path / "reports" / "index.html", b"page")
     claim_folder(tmp_path / "reports")
+    trials = tmp_path / "trials first"
+    claim_folder(trials / "by_hand")
+    claim_folder(trials)
     older = tmp_path / "older"
     write_whole(older / "small_models" / "run.json", b"{}")
     claim_folder(older)
@@ -122,35 +122,3 @@ def test_powers_of_ten_on_a_logarithmic_axis_are_drawn_as_powers(tmp_path: Path)
     assert "mathdefault{10^{-6}}" in words  # matplotlib names a formula that it has drawn so
     assert not [t for t in ax.get_yticklabels() if t.get_text().startswith("$") and not t.get_parse_math()]
     assert "$x_1$ of a hostile name" in words
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project whose tables are there, one of them of another notebook."""
-    (tmp_path / "data" / "studies").mkdir(parents=True)
-    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
-    for name in ("01_a.csv", "01_b.csv", "02_c.csv"):
-        path = tmp_path / "data" / "tables" / "small" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    return tmp_path
-
-
-def executed(home: Path, *names: object) -> Path:
-    outputs = [display({"text/html": f'<a href="{csv_place("small", str(name))}">x</a>'}) for name in names]
-    return write(home / "reports" / "small" / "01_try.ipynb", code("x", display({"text/plain": ""}), *outputs))
-
-
-def test_the_csvs_that_a_notebook_shows_are_copied_beside_it_and_those_of_an_earlier_run_go(home: Path) -> None:
-    def copies() -> dict[str, str]:
-        return {path.name: path.read_text() for path in (home / "reports" / "small" / "tables").iterdir()}
-
-    (home / "data" / "studies" / "x.toml").write_text("no table")
-    path = executed(home, "01_a.csv", "01_b.csv", "02_c.csv", "01_a.csv", "../../studies/x.toml", "01_none.csv", None)
-    keep_csvs(path, "small")
-    assert copies() == {name: name for name in ("01_a.csv", "01_b.csv", "02_c.csv")}
-    keep_csvs(executed(home, "01_b.csv"), "small")
-    assert set(copies()) == {"01_b.csv", "02_c.csv"}  # that of another notebook stays
-    path.unlink()
-    assert keep_csvs(path, "small") == []
-    assert set(copies()) == {"02_c.csv"}

@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from command_line import run_all_program
 
+from lnsim.report.agreement import Agreement
 from lnsim.report.notebooks import Notebook
 from lnsim.report.record import Outcome, StudyRun
 
@@ -27,19 +28,22 @@ def run_all(monkeypatch: Patch) -> ModuleType:
 
 
 def ran(monkeypatch: Patch, run_all: ModuleType, *runs: StudyRun) -> None:
-    monkeypatch.setattr(run_all, "run_plans", lambda plans, *rest, **options: list(runs))
+    monkeypatch.setattr(run_all, "run_plans", lambda plans, *rest: list(runs))
 
 
-DONE = Outcome("01", "01_a", "Question 01?", "done", 2.5)
+DONE = Outcome("01", "01_a", "Question 01?", "done", 2.5, agreement=Agreement(1234, 1234, 3e-15))
 FAILED = Outcome("05", "05_a", "Question 05?", "failed", 1.0, "ValueError in cell 3: no")
 
 
 def test_no_arguments_mean_everything_offline_and_every_option_of_the_contract_is_taken(run_all: ModuleType) -> None:
     options = run_all.arguments([])
     assert (options.study, options.source, options.only, options.set) == (None, "auto", None, [])
-    assert (options.jobs, options.timeout, options.reports) == (2, 600, HERE / "reports")
+    assert (options.jobs, options.timeout, options.reports) == (run_all._cores(), 600, HERE / "reports")
+    assert run_all.arguments(["--set", "seed=1"]).reports == HERE / "reports" / "trial"
     words = "--study a b --source stored --only 01,03 --set seed=1 x=2 --set y=3 --reports out --jobs 3 --timeout 9"
     options = run_all.arguments([*words.split(), "--list"])
+    assert run_all.arguments(["--record"]).record
+    assert not options.record
     assert (options.study, options.set, options.jobs, options.timeout) == (["a", "b"], ["seed=1", "x=2", "y=3"], 3, 9)
     assert (options.reports, options.list) == (Path("out"), True)
     # Kernels import lnsim from here, and use this environment.
@@ -47,7 +51,18 @@ def test_no_arguments_mean_everything_offline_and_every_option_of_the_contract_i
     assert os.environ["JUPYTER_PREFER_ENV_PATH"] == "1"
 
 
-@pytest.mark.parametrize("words", ["--source cloud", "--jobs 0", "--timeout x", "--nonsense", "extra"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--source cloud",
+        "--jobs 0",
+        "--timeout x",
+        "--nonsense",
+        "extra",
+        "--record --set seed=1",
+        "--record --source hub",
+    ],
+)
 def test_a_wrong_command_line_ends_with_2(run_all: ModuleType, words: str) -> None:
     with pytest.raises(SystemExit) as ended:
         run_all.main(words.split())
@@ -78,6 +93,7 @@ def test_all_done_is_exit_0_and_one_failure_is_exit_1(run_all: ModuleType, monke
     told = capsys.readouterr().out
     assert "01_a" in told
     assert "2.5 s  done" in told
+    assert "\n1,234 of 1,234 values of the tables agree with the recorded ones (largest difference 3e-15; " in told
     assert "not run: no vectors: python run_all.py --source hub" in told
     ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE, "05": FAILED}))
     assert run_all.main(["--study", "small_models"]) == 1
@@ -85,7 +101,7 @@ def test_all_done_is_exit_0_and_one_failure_is_exit_1(run_all: ModuleType, monke
 
 
 def test_list_names_studies_and_questions(run_all: ModuleType, monkeypatch: Patch, capsys: Said) -> None:
-    monkeypatch.setattr(run_all, "run_plans", lambda *rest, **options: pytest.fail("it ran"))
+    monkeypatch.setattr(run_all, "run_plans", lambda *rest: pytest.fail("it ran"))
     assert run_all.main(["--list"]) == 0
     told = capsys.readouterr().out
     assert "small_models: " in told
@@ -127,7 +143,7 @@ def test_a_replica_is_made_where_it_is_asked_for_or_nothing_is_stored(
     monkeypatch.setattr(run_all, "build_replica", lambda study: found.append(f"vectors of {study.name}"))
     monkeypatch.setattr(run_all, "build_projections", lambda study: found.append(f"matrices of {study.name}"))
     monkeypatch.setattr(run_all, "plan_study", lambda *_, **__: SimpleNamespace(notebooks=()))
-    monkeypatch.setattr(run_all, "run_plans", lambda *_, **__: [])
+    monkeypatch.setattr(run_all, "run_plans", lambda *_: [])
     assert run_all.main(words.split()) == 0
     assert found == made
 

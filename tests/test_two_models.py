@@ -50,7 +50,7 @@ def test_the_folder_holds_both_extracts_the_record_and_what_makes_it_again(tmp_p
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == f"Report: {folder / 'index.html'}"
     (given,) = ran.parameters
-    assert (given["name_a"], given["name_b"], given["folder"]) == (A, B, str(folder))
+    assert (given["name_a"], given["name_b"]) == (A, B)
     assert (given["n_permutations"], given["seed"], given["roles"]) == (1999, 0, ["post_mlp"])
     assert given["command"] == f"lnsim compare {A} {B} --role post_mlp --permutations 1999 --seed 0 --report {folder}"
     assert list(lnsim.load(given["b"]).roles) == ["post_mlp"]

@@ -22,7 +22,7 @@ from lnsim.report import markup
 from lnsim.report.markup import PAGE_MIME
 from lnsim.report.prose import clean_html, code_html, prose_html, slug
 from lnsim.report.record import Outcome
-from lnsim.report.saving import linked_from, write_text
+from lnsim.report.saving import write_text
 
 __all__ = ["Report", "read_report", "write_report"]
 
@@ -92,7 +92,7 @@ def write_report(report: Report, path: Path, before: Outcome | None = None, afte
         "css": markup.asset("report.css"), "script": markup.asset("theme.js") + markup.asset("tables.js"),
     }  # fmt: skip
     body, _ = _exporter().from_notebook_node(report.notebook, resources={"lnsim": given})
-    return write_text(path, body if alone else linked_from(body, str(page["study"])))
+    return write_text(path, body)
 
 
 @cache

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.report import markup
+from lnsim.report.agreement import statement
 from lnsim.report.html import Report
 from lnsim.report.provenance import PAGE
 from lnsim.report.record import StudyRun
@@ -50,12 +51,12 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
     # A replica says nothing about real models, so nothing of it stands above the studies.
     every = [section.reports[number] for section in sections for number in sorted(section.reports)]
     real = [report for report in every if report.page["source"] != "replica"]
-    pairs = next((_on_index(report, report.pairs) for report in real if report.pairs), "")
+    pairs = next((linked_from(report.pairs, report.page["study"]) for report in real if report.pairs), "")
     # Captions are named by their number on the report, and two of them could have the same.
     verdicts = [
-        (report.page, _on_index(report, report.verdicts).replace("cap-", f"verdicts-{report.page['study']}-"))
-        for report in real
-        if report.verdicts
+        (page, linked_from(verdicts, page["study"]).replace("cap-", f"verdicts-{page['study']}-"))
+        for page, verdicts in ((report.page, report.verdicts) for report in real)
+        if verdicts
     ]
     studies = [(section.run.study, f"#{section.run.study}") for section in sections]
     tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(pairs)
@@ -121,12 +122,6 @@ def _compared(reports: Sequence[Report]) -> str:
     return f"{start}: {vectors} of {listed(said)}, real weights all."
 
 
-def _on_index(report: Report, table: str) -> str:
-    """A report's table with the links that hold on the index."""
-    study = str(report.page["study"])
-    return linked_from(table, study, f"{study}/")
-
-
 def _sentence(phrase: str) -> str:
     """A reason as a sentence; one that leads to a command ends with its colon."""
     return phrase[:1].upper() + phrase[1:] + ("" if phrase.endswith((".", ":")) else ".")
@@ -136,8 +131,10 @@ def _foot(runs: Sequence[StudyRun]) -> list[tuple[str, str]]:
     sources = ", ".join(f"{run.source} ({run.study})" for run in runs if run.outcomes) or "none"
     versions = next((run.versions for run in runs if run.versions), {})
     offline = all(run.source != "hub" for run in runs)
+    record = statement(agreement for run in runs for agreement in run.agreements())
     return [
         ("Source", sources + ("; no network" if offline else "")),
         ("Versions", ", ".join(f"{name} {number}" for name, number in versions.items()) or "none recorded"),
+        ("Record", " ".join(record) or "nothing was compared"),
         ("Made again by", "`python run_all.py`"),
     ]

@@ -22,7 +22,7 @@ import msgspec
 
 from lnsim.errors import NotebookError
 from lnsim.report.record import Outcome
-from lnsim.report.saving import write_whole
+from lnsim.report.saving import PAGE_VARIABLE, saved_by, write_whole
 from lnsim.text import json_text
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "select_notebooks",
 ]  # fmt: skip
 
-_FILE = re.compile(r"(\d\d)_[a-z0-9_]+\.ipynb|compare\.ipynb")
+_FILE = re.compile(r"\d\d_[a-z0-9_]+\.ipynb")
 _OF_TWO = "compare.ipynb"
 """The notebook of any two models; it belongs to no study and has no number."""
 
@@ -53,20 +53,19 @@ class Notebook:
     path: Path
     question: str
 
-    def __post_init__(self) -> None:
-        if not _FILE.fullmatch(self.path.name) or not self.path.name.startswith(self.number):
-            raise NotebookError(
-                f"Listing notebooks: '{self.path.name}' should be named by two digits and a subject, for example "
-                "'01_layer0_baseline.ipynb'."
-            )
-
 
 def list_notebooks(folder: Path) -> tuple[Notebook, ...]:
-    """The notebooks of a folder by number; NotebookError where there are none or one has no question."""
-    paths = sorted(path for path in folder.glob("*.ipynb") if not path.name.startswith(".") and path.name != _OF_TWO)
+    """The notebooks of a folder by number, named as ``01_layer0_baseline.ipynb``; others are the user's own.
+
+    NotebookError where there are none or one has no question.
+    """
+    paths = sorted(path for path in folder.glob("*.ipynb") if _FILE.fullmatch(path.name))
     found = tuple(Notebook(path.name[:2], path, _question(path)) for path in paths)
     if not found:
-        raise NotebookError(f"Listing notebooks: the folder '{folder.name}' holds none.")
+        raise NotebookError(
+            f"Listing notebooks: the folder '{folder.name}' holds none that is named by two digits and a subject, for "
+            "example '01_layer0_baseline.ipynb'."
+        )
     numbers = [notebook.number for notebook in found]
     if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
         raise NotebookError(f"Listing notebooks: the number {twice[0]} is used twice; give each its own.")
@@ -193,7 +192,8 @@ def _question(path: Path) -> str:
 def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], root: Path, timeout: int) -> Outcome:
     """Execute a notebook in the folder `root` into `output`, whole or not at all, and say how it ended.
 
-    An older file goes; where a cell fails, or takes longer than `timeout` in seconds, the notebook up to there is kept.
+    Its tables and figures go beside it. Older files of it are removed; where a cell fails, or takes longer than
+    `timeout` in seconds, the notebook up to there is kept.
     """
     from jupyter_core.utils import ensure_event_loop
 
@@ -201,7 +201,7 @@ def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], roo
     part = output.with_name(f".{output.name}.part.ipynb")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        for old in (part, output):
+        for old in (part, output, *saved_by(notebook.number, output.parent / "tables", output.parent / "figures")):
             old.unlink(missing_ok=True)
         # The client keeps one event loop a thread, and leaves it open.
         with closing(ensure_event_loop()):
@@ -260,7 +260,7 @@ def _papermill(
         dict(parameters),
         kernel_name="python3",
         language="python",
-        kernel_manager_class=_kernel_manager(),
+        kernel_manager_class=_kernel_manager(target.parent),
         progress_bar=False,
         start_timeout=60,
         execution_timeout=timeout,
@@ -273,7 +273,7 @@ def _papermill(
     )
 
 
-def _kernel_manager() -> type[Any]:
+def _kernel_manager(page_folder: Path) -> type[Any]:
     """Starts the kernel of this interpreter, whatever kernels are installed under whatever names, and wherever."""
     from ipykernel.kernelspec import RESOURCES, get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec
@@ -282,22 +282,23 @@ def _kernel_manager() -> type[Any]:
     class OwnKernelManager(AsyncKernelManager):
         @property
         def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(resource_dir=RESOURCES, **{**get_kernel_dict(), "env": _environment()})
+            return KernelSpec(resource_dir=RESOURCES, **{**get_kernel_dict(), "env": _environment(page_folder)})
 
     return OwnKernelManager
 
 
-def _environment() -> dict[str, str]:
-    """What kernels get besides: where Python may not write compiled modules beside the sources, a cache of the user's.
+def _environment(page_folder: Path) -> dict[str, str]:
+    """What kernels get besides: the folder of their page; and where Python may not write compiled modules, a cache.
 
     Every kernel imports the same libraries, and to compile them anew takes each of them five seconds.
     """
     from platformdirs import user_cache_dir
 
+    told = {PAGE_VARIABLE: str(page_folder.absolute()).replace("$", "$$")}  # Jupyter takes one $ for a variable's
     if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        return {}
+        return told
     prefix = os.environ.get("PYTHONPYCACHEPREFIX") or user_cache_dir("lnsim")
-    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": prefix}
+    return told | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": prefix}
 
 
 def _settle(part: Path, output: Path) -> None:

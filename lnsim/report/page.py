@@ -9,16 +9,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
-from lnsim.paths import working_root
 from lnsim.report import markup, provenance
 from lnsim.report.markup import PAGE_MIME
-from lnsim.report.saving import csv_place, save_animation, save_figure, save_table
+from lnsim.report.saving import csv_place, page_folder, save_animation, save_figure, save_table
 from lnsim.report.table import table as table_markup
 from lnsim.study.vectors import fetch_command, study_vectors
 from lnsim.words import count
@@ -52,7 +50,6 @@ class Page:
         study: the study, as read from its file.
         source: what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``.
         kind: where the vectors really came from, known once they are loaded.
-        out: folder of this page's own tables and figures, where they are not the project's.
         command: what makes the page again, where it is not ``run_all.py``.
     """
 
@@ -60,7 +57,6 @@ class Page:
     study: Study
     source: str
     kind: str = "stored"
-    out: Path | None = None
     command: str = ""
     _given: dict[str, Any] = field(default_factory=dict)
     _used: dict[str, NormVectors | Checkpoint] = field(default_factory=dict)
@@ -74,8 +70,6 @@ class Page:
         study: str,
         source: str = "auto",
         variables: Mapping[str, Any] | None = None,
-        *,
-        out: str = "",
         command: str = "",
     ) -> Page:
         """Start a page.
@@ -86,9 +80,7 @@ class Page:
             source: as the page's.
             variables: the notebook's variables, as ``globals()`` gives them; the page tells which of its parameters
                 differ from the study's file.
-            out: as the page's, seen from the working folder of the project; a page with one needs no parameters in the
-                study's file.
-            command: as the page's.
+            command: as the page's; a page with one needs no parameters in the study's file.
 
         Raises:
             StudyError: when the study does not run this notebook.
@@ -101,8 +93,8 @@ class Page:
         # What a cell adds to a figure looks like the rest of it; a figure of the reader's own keeps its layout.
         mpl.rcParams.update({name: value for name, value in style.items() if not name.startswith("figure.")})
         loaded, given = load_study(study), variables or {}
-        if out:
-            return cls(number, loaded, source, out=working_root() / out, command=command)
+        if command:
+            return cls(number, loaded, source, command=command)
         if number not in loaded.experiments:
             reason = loaded.not_run.get(number, "its file has no parameters for it")
             raise StudyError(f"Study '{loaded.name}' does not run notebook {number}: {reason}.")
@@ -238,7 +230,7 @@ class Page:
             if isinstance(engine := figure.get_layout_engine(), ConstrainedLayoutEngine):  # a strip above all titles
                 engine.set(rect=(0, 0, 1, 1 - 0.24 / figure.get_size_inches()[1]))
             figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
-        folder, file = self._folder("figures"), f"{self.number}_{name}"
+        folder, file = page_folder(self.study.name) / "figures", f"{self.number}_{name}"
         if moving := isinstance(drawn, Moving):
             picture = save_animation(drawn, folder, file)
         else:
@@ -285,13 +277,13 @@ class Page:
             signed = frame.assign(source=_NO_VECTORS)
         elif self.kind == "replica":  # a CSV has no badge
             signed = frame.assign(source="REPLICA, synthetic")
-        path = save_table(signed, self._folder("data/tables"), f"{self.number}_{name}")
+        path = save_table(signed, page_folder(self.study.name) / "tables", f"{self.number}_{name}")
         label = self._label("Table", name, of_vectors)
         given = frame if shown is None else shown
         html = table_markup(
             given, f"cap-{self._numbers['Table', name]}", label, claim, caption, formats or {}, labels or {},
             parted=headline, transpose=transpose, whole=headline or verdicts, kinds=kinds, cards=verdicts,
-            csv=csv_place(self.study.name, path.name) if self.out is None else f"tables/{path.name}",
+            csv=csv_place(path),
         )  # fmt: skip
         marks = {name: True for name, is_so in (("headline_table", headline), ("verdicts", verdicts)) if is_so}
         _show({"text/html": html}, {"lnsim": marks} if marks else {})
@@ -316,7 +308,7 @@ class Page:
             for key, opened in self._used.items():
                 rows += provenance.model_rows(self.study.labels.get(key, key), opened)
         else:
-            place = f"`data/tables/{self.study.name}/{self.number}_{models_in}.csv`"
+            place = f"`tables/{self.number}_{models_in}.csv`"
             rows.append(("Models", f"{len(self._used)} stored extracts, one a row of {place}"))
         if seed is not None:
             rows.append(("Seed", f"{seed}" + (f"; {n_permutations:,} permutations" if n_permutations else "")))
@@ -330,9 +322,6 @@ class Page:
         source = "" if self.kind == "stored" else f" --source {self.kind}"
         changed = "".join(f" --set {shlex.quote(f'{name}={value!r}')}" for name, value in self._given.items())
         return f"python run_all.py --study {self.study.name}{source} --only {self.number}{changed}"
-
-    def _folder(self, kind: str) -> Any:
-        return working_root() / kind / self.study.name if self.out is None else self.out / Path(kind).name
 
     def _label(self, kind: str, name: str, of_vectors: bool = True) -> str:
         """A figure or table with its number; the same name keeps its number when a cell is run again."""

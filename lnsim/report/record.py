@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from lnsim.errors import NotebookError
+from lnsim.report.agreement import Agreement
 from lnsim.report.saving import write_whole
 from lnsim.text import json_text
 
@@ -29,6 +30,7 @@ class Outcome(Struct, frozen=True):
         status: ``done`` or ``failed``.
         seconds: wall-clock time.
         error: one line where it failed, for example ``ValueError in cell 7: ...``.
+        agreement: of its tables with the recorded ones, where it did not fail.
     """
 
     number: str
@@ -37,6 +39,7 @@ class Outcome(Struct, frozen=True):
     status: str
     seconds: float
     error: str | None = None
+    agreement: Agreement | None = None
 
     def __post_init__(self) -> None:
         if self.status not in _STATES or (self.status == "failed") != bool(self.error):
@@ -80,6 +83,11 @@ class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
     def succeeded(self, numbers: Collection[str]) -> bool:
         """True where none of the notebooks of these numbers failed."""
         return all(one.status == "done" for number, one in self.outcomes.items() if number in numbers)
+
+    def agreements(self, numbers: Collection[str] | None = None) -> list[Agreement]:
+        """How far the notebooks of these numbers, or all, agree with the record."""
+        chosen = [one for number, one in sorted(self.outcomes.items()) if numbers is None or number in numbers]
+        return [one.agreement for one in chosen if one.agreement is not None]
 
     def summary(self, numbers: Collection[str]) -> str:
         """One line a notebook of these numbers: study, name, seconds, status; or why the study was not run."""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from lnsim.errors import NotebookError, StudyError
+from lnsim.report.agreement import Agreement, compare, record
 from lnsim.report.notebooks import Notebook, check_parameters, execute, known_parameters
 from lnsim.report.record import Outcome, StudyRun, load_run, save_run
-from lnsim.report.saving import claim_folder, keep_csvs
+from lnsim.report.saving import claim_folder
 from lnsim.study.catalog import Study, list_studies, load_study
 from lnsim.study.vectors import fetch_command, study_vectors
 
@@ -61,13 +62,14 @@ def run_plans(
     settings: Mapping[str, Any],
     jobs: int,
     timeout: int,
-    each: Callable[[str, Outcome], None],
+    tell: Callable[[str, bool], None],
+    recording: bool = False,
 ) -> list[StudyRun]:
     """Execute every notebook of the plans in the folder `root`, `jobs` at a time, and write the pages.
 
-    A setting goes to the notebooks that know it. `timeout` is the seconds that one cell may take; `each` is called with
-    the study's name and the outcome whenever a notebook ends. NotebookError where the folder of the reports holds other
-    files, or a setting fits no notebook.
+    A setting goes to the notebooks that know it. `timeout` is the seconds that one cell may take; `tell` is called with
+    study and number when a notebook begins, and with True when it ends. What a notebook left is recorded when that is
+    asked for. NotebookError where the folder of the reports holds other files, or a setting fits no notebook.
     """
     known = {notebook.number: known_parameters(notebook) for plan in plans for notebook in plan.notebooks}
     if settings:
@@ -82,10 +84,17 @@ def run_plans(
         other = {name: given[name] for name in given if stands.get(name) is not None and stands[name] != given[name]}
         own = {name: value for name, value in settings.items() if name in stands}
         parameters = {"study": plan.study.name, "source": plan.source, **other, **own}
-        target = reports / plan.study.name / f"{notebook.path.stem}.ipynb"
-        outcome = execute(notebook, target, parameters, root, timeout)
-        keep_csvs(target, plan.study.name)
-        each(plan.study.name, outcome)
+        place, name = (plan.study.name, notebook.number), f"{plan.study.name} {notebook.number}"
+        folder = reports / plan.study.name
+        tell(name, False)
+        outcome = execute(notebook, folder / f"{notebook.path.stem}.ipynb", parameters, root, timeout)
+        if outcome.status == "done":
+            if recording:
+                record(*place, folder)
+            why_not = _not_compared(plan, settings)
+            agreement = Agreement(not_compared=why_not) if why_not else compare(*place, folder)
+            outcome = replace(outcome, agreement=agreement)
+        tell(name, True)
         return outcome
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -95,6 +104,14 @@ def run_plans(
         _merge(plan, [outcome for (task, _), outcome in results if task is plan], settings, reports) for plan in plans
     ]
     return write_pages(runs, reports)
+
+
+def _not_compared(plan: Plan, settings: Mapping[str, Any]) -> str:
+    """Why tables are not held against the recorded ones, which come from what lies here and the study's parameters."""
+    if settings:
+        return f"parameters were changed ({', '.join(f'{name}={value!r}' for name, value in settings.items())})"
+    asked = f"{plan.study.name} was asked from another source ({plan.source}) than was recorded"
+    return asked if plan.source in ("hub", "replica") else ""
 
 
 def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:

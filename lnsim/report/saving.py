@@ -1,22 +1,23 @@
-"""This module saves figures and tables, the same bytes at every run.
+"""This module saves figures and tables beside the page that shows them, the same bytes at every run.
 
-Names are number and subject: ``figures/<study>/01_terms.svg``, ``data/tables/<study>/01_terms.csv``.
-A file is written under a temporary name and renamed, so that nobody finds half of one. Beside a report lie copies of
-its CSVs, taken when its notebook has just ended, and the report links these: the folder can be sent as it is.
+Names are number and subject: ``reports/<study>/figures/01_terms.svg``, ``reports/<study>/tables/01_terms.csv``. The
+page links its tables there, so that the folder can be sent as it is. A file is written under a temporary name and
+renamed, so that nobody finds half of one.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lnsim.errors import NotebookError
-from lnsim.paths import working_root
+from lnsim.paths import from_here, working_root
 from lnsim.text import printable
 
 if TYPE_CHECKING:
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
 
 __all__ = [
-    "claim_folder", "csv_place", "figure_bytes", "keep_csvs", "linked_from", "save_animation", "save_csv",
-    "save_figure", "save_table", "write_text", "write_whole",
+    "PAGE_VARIABLE", "claim_folder", "csv_place", "figure_bytes", "linked_from", "page_folder", "save_animation",
+    "save_csv", "save_figure", "save_table", "saved_by", "write_text", "write_whole",
 ]  # fmt: skip
 
+
+PAGE_VARIABLE = "LNSIM_PAGE_FOLDER"
+"""Environment variable of a run's kernels: the folder of the page that they make."""
 
 _MARK = ".lnsim-reports"
 """File that says of a folder that it is one of reports."""
@@ -62,7 +66,9 @@ def claim_folder(folder: Path, parts: Iterable[str] = ()) -> None:
     """
     mark = folder / _MARK
     try:
-        held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        # A folder inside that is marked itself is one of trials, and may come before the first whole run.
+        inside = folder.iterdir() if folder.exists() else ()
+        held = sorted(path.name for path in inside if not (path / _MARK).is_file())
         if held and not mark.is_file() and not any(folder.glob("*/run.json")):
             raise NotebookError(
                 f"Writing reports into '{folder}': it holds other files, such as '{held[0]:.80}', which reports could "
@@ -172,30 +178,33 @@ def _check(name: str) -> None:
         )
 
 
-_COPIES = "tables"
-"""Folder of the copies, inside that of a study's reports."""
+def page_folder(study: str) -> Path:
+    """The folder below which a page's ``tables`` and ``figures`` go: the page's own in a run.
 
-
-def csv_place(study: str, name: str) -> str:
-    """Where a table's CSV lies, seen from a notebook of the project.
-
-    >>> csv_place("small_models", "01_terms.csv")
-    '../data/tables/small_models/01_terms.csv'
+    A notebook that somebody runs alone, in JupyterLab or with papermill, is a trial: its files go to
+    ``reports/by_hand/<study>`` and replace none of a run's. NotebookError where others keep their files there.
     """
-    return f"../data/tables/{study}/{name}"
+    if folder := os.environ.get(PAGE_VARIABLE):
+        return Path(folder)
+    trials = working_root() / "reports" / "by_hand"
+    claim_folder(trials)
+    return trials / study
 
 
-def linked_from(html: str, study: str, folder: str = "") -> str:
-    """HTML of a notebook's output whose links lead to the copies; `folder` is the reports', seen from the page."""
-    return html.replace(f'href="{csv_place(study, "")}', f'href="{folder}{_COPIES}/')
+def csv_place(path: Path) -> str:
+    """Where a table's CSV lies, seen from the page; from the working folder, where a notebook was run by hand."""
+    return f"tables/{path.name}" if PAGE_VARIABLE in os.environ else Path(from_here(path)).as_posix()
 
 
-def keep_csvs(executed: Path, study: str) -> list[Path]:
-    """Copy the CSVs that an executed notebook links into the folder beside it; older ones go, also where it is none."""
-    folder = executed.parent / _COPIES
-    for old in folder.glob(f"{executed.stem[:2]}_*.csv"):
-        old.unlink()
-    text = executed.read_text("utf-8") if executed.is_file() else ""
-    source = working_root() / "data" / "tables" / study
-    linked = dict.fromkeys(re.findall(re.escape(csv_place(study, "")) + r"([a-z0-9_]+\.csv)", text))
-    return [write_whole(folder / name, (source / name).read_bytes()) for name in linked if (source / name).is_file()]
+def linked_from(html: str, folder: str) -> str:
+    """HTML of a notebook's output with links to its tables that hold where the page's folder is called this.
+
+    >>> linked_from('<a href="tables/01_terms.csv">', "small_models")
+    '<a href="small_models/tables/01_terms.csv">'
+    """
+    return html.replace('href="tables/', f'href="{folder}/tables/')
+
+
+def saved_by(number: str, *folders: Path) -> Sequence[Path]:
+    """The tables and figures of a notebook in these folders, in the order of their names."""
+    return sorted(path for folder in folders for path in folder.glob(f"{number}_*.*"))

@@ -47,7 +47,7 @@ def write_page_of_two(
     claim_folder(folder)
     progress(0, 1)
     try:
-        parameters = {**parameters, **_keep(folder / "vectors", a, b), "folder": str(folder.resolve())}
+        parameters = {**parameters, **_keep(folder / "vectors", a, b)}
         write_whole(folder / _RECORD, (json_text(found.record(), indent=1) + "\n").encode("utf-8"))
     except OSError as error:
         raise NotebookError(f"Writing a report into '{folder}': {error.strerror or error}.") from error
