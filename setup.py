@@ -17,6 +17,7 @@ BUNDLED = (
     "data/licences/*",
     "data/studies/**/*.toml",
     "data/claims/**/*.csv",
+    "data/measured/**/*.csv",
     "data/vectors/small_models/*.safetensors",
     "data/vectors/zoo/*.safetensors",
     "notebooks/*.ipynb",

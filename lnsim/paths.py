@@ -89,6 +89,11 @@ def replica_dir(study: str) -> Path:
     return working_root() / "data" / "replica" / study
 
 
+def measured_dir(study: str) -> Path:
+    """The folder of the numbers that others measured on a study's models and published."""
+    return studies_dir().parent / "measured" / study
+
+
 def notebooks_dir() -> Path:
     """The folder of the experiments: that of the project, or where it has none, the one that comes with the package."""
     homes = (project_root(), Path(__file__).resolve().parents[1], _bundle())

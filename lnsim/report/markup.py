@@ -35,6 +35,7 @@ REPLICA_BANNER = "These vectors are synthetic. No statement about a real model m
 BADGES = {
     "stored": ("real", "REAL WEIGHTS, stored"),
     "hub": ("real", "REAL WEIGHTS, from the Hub"),
+    "measured": ("real", "MEASURED BY OTHERS on the real weights, published numbers"),
     "replica": ("replica", "REPLICA, synthetic: tests the code, says nothing about the models"),
 }
 """Class and words of the badge of each source of vectors."""
@@ -84,7 +85,7 @@ def inline(text: str) -> str:
 
 
 def badge(source: str) -> str:
-    """The badge that says where the vectors come from: ``stored``, ``hub`` or ``replica``."""
+    """The badge that says where the vectors come from: ``stored``, ``hub``, ``measured`` or ``replica``."""
     if source not in BADGES:
         raise NotebookError(f"Writing a badge: '{source}' is not a source of vectors; known are {', '.join(BADGES)}.")
     kind, words = BADGES[source]

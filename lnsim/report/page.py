@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
+from lnsim.paths import measured_dir
 from lnsim.report import markup, provenance
 from lnsim.report.markup import PAGE_MIME
 from lnsim.report.saving import csv_place, page_folder, save_animation, save_figure, save_table
@@ -49,7 +50,8 @@ class Page:
         number: the notebook's number, two digits.
         study: the study, as read from its file.
         source: what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``.
-        kind: where the vectors really came from, known once they are loaded.
+        kind: where the vectors really came from, known once they are loaded, or ``measured`` where others' numbers
+            stand in their place.
         command: what makes the page again, where it is not ``run_all.py``.
     """
 
@@ -62,6 +64,7 @@ class Page:
     _used: dict[str, NormVectors | Checkpoint] = field(default_factory=dict)
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     _missing: dict[str, str] = field(default_factory=dict)
+    _published: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -117,6 +120,29 @@ class Page:
         self.opened(found.kind, found.vectors, found.missing)
         return dict(found.vectors)
 
+    def load_any(self, keys: Iterable[str]) -> dict[str, NormVectors]:
+        """As ``load_available``, or none where the study has no vectors here: the page rests on published numbers."""
+        keys = list(keys)
+        if study_vectors(self.study, self.source, keys).vectors:
+            return self.load_available(keys)
+        self.kind = "measured"
+        return {}
+
+    def measured(self, name: str) -> pd.DataFrame:
+        """A table of numbers that others measured and published, from ``data/measured``; the provenance names it.
+
+        NotebookError where the study has no such table.
+        """
+        import pandas as pd
+
+        folder, self.kind = measured_dir(self.study.name), "measured"
+        try:
+            found, sources = (pd.read_csv(folder / f"{one}.csv") for one in (name, "sources"))
+        except FileNotFoundError as error:
+            raise NotebookError(f"Page {self.number}: reading the published table '{name}': {error}.") from error
+        self._published |= {row.file: row for row in sources.itertuples() if row.file == name}
+        return found
+
     def take(self, label: str, source: str) -> NormVectors:
         """The vectors of a model that is none of the study's, under the name that readers see."""
         self._used[label] = vectors = load(source)
@@ -163,6 +189,7 @@ class Page:
         control: str,
         trust: str,
         headline: str | None = None,
+        about: str = "general",
         of_vectors: bool = True,
     ) -> None:
         """The answer at the top of the report; a page on a replica says that it finds nothing about models.
@@ -172,7 +199,8 @@ class Page:
             compared: what was set beside what.
             control: the control, in one line.
             trust: how far to trust it: the control's outcome and the weakest point.
-            headline: a shorter finding for the top of the index, where the notebook's answer belongs there.
+            headline: a finding for the top of the index, where the notebook's answer belongs there.
+            about: what the headline is about: the ``dispute``, what holds in ``general``, or how far to ``trust`` it.
             of_vectors: False where it does not rest on the page's vectors, so that it is no replica's.
         """
         says = {"finding": finding, "compared": compared, "control": control, "trust": trust}
@@ -185,7 +213,7 @@ class Page:
         absent = [f"{label}: {reason}" for label, reason in self.missing.items()]
         record = {
             "number": self.number, "study": self.study.name, "source": self.kind, "headline": headline, **says,
-            "missing": dict(self._missing), "absent": absent,
+            "about": about, "missing": dict(self._missing), "absent": absent,
             "models": {key: provenance.record(opened) for key, opened in self._used.items()},
             "versions": provenance.versions(),
         }  # fmt: skip
@@ -310,6 +338,8 @@ class Page:
         else:
             place = f"`tables/{self.number}_{models_in}.csv`"
             rows.append(("Models", f"{len(self._used)} stored extracts, one a row of {place}"))
+        for one in self._published.values():
+            rows.append((one.file, f"{one.rows} rows from {one.repo}, `{one.path}`, commit `{one.commit}`: {one.what}"))
         if seed is not None:
             rows.append(("Seed", f"{seed}" + (f"; {n_permutations:,} permutations" if n_permutations else "")))
         rows.append(("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions().items())))
@@ -319,7 +349,7 @@ class Page:
     def _made_again_by(self) -> str:
         if self.command:
             return self.command
-        source = "" if self.kind == "stored" else f" --source {self.kind}"
+        source = f" --source {self.kind}" if self.kind in ("hub", "replica") else ""
         changed = "".join(f" --set {shlex.quote(f'{name}={value!r}')}" for name, value in self._given.items())
         return f"python run_all.py --study {self.study.name}{source} --only {self.number}{changed}"
 

@@ -90,11 +90,12 @@ class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
         return [one.agreement for one in chosen if one.agreement is not None]
 
     def summary(self, numbers: Collection[str]) -> str:
-        """One line a notebook of these numbers: study, name, seconds, status; or why the study was not run."""
-        if "all" in self.not_run:
-            return f"{self.study:<14} not run: {self.not_run['all']} {self.command}"
+        """One line a notebook of these numbers: study, name, seconds, status; then why others, or all, were not run."""
         ran = [outcome for number, outcome in sorted(self.outcomes.items()) if number in numbers]
-        return "\n".join(f"{self.study:<14} {one.file:<28} {one.seconds:6.1f} s  {one.ending}" for one in ran)
+        lines = [f"{self.study:<14} {one.file:<28} {one.seconds:6.1f} s  {one.ending}" for one in ran]
+        if "all" in self.not_run:
+            lines.append(f"{self.study:<14} {'others ' * bool(ran)}not run: {self.not_run['all']} {self.command}")
+        return "\n".join(lines)
 
 
 def save_run(path: Path, run: StudyRun) -> Path:

@@ -19,7 +19,7 @@ from lnsim.report.notebooks import Notebook, check_parameters, execute, known_pa
 from lnsim.report.record import Outcome, StudyRun, load_run, save_run
 from lnsim.report.saving import claim_folder
 from lnsim.study.catalog import Study, list_studies, load_study
-from lnsim.study.vectors import fetch_command, study_vectors
+from lnsim.study.vectors import SOURCES, fetch_command, study_vectors
 
 if TYPE_CHECKING:
     from lnsim.report.html import Report
@@ -38,21 +38,23 @@ class Plan:
 
 
 def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: bool) -> Plan:
-    """Decide which of the selected notebooks run for a study.
+    """Decide which of the selected notebooks run for a study; without any vectors, those that need none.
 
-    Where it was asked for by name, to have no vectors is a StudyError.
+    Where it was asked for by name and none of them can run for want of vectors, that is a StudyError.
     """
     study = load_study(name)
-    found = study_vectors(study, source)
-    if not found.vectors:
-        reason = f"no vectors of its {len(study.models)} models are stored here. To have them:"
-        if asked:
-            raise StudyError(f"Study '{name}': {reason} {fetch_command(study)}")
-        return Plan(study, source, (), {"all": reason})
+    reasons = {one.number: "the study's file has no parameters for it" for one in notebooks} | dict(study.not_run)
     runs = tuple(notebook for notebook in notebooks if notebook.number in study.experiments)
-    skipped = [notebook.number for notebook in notebooks if notebook.number not in study.experiments]
-    reasons = {number: "the study's file has no parameters for it" for number in skipped}
-    return Plan(study, source, runs, {**reasons, **study.not_run})
+    if runs and not study_vectors(study, source).vectors:
+        reason = f"no vectors of its {len(study.models)} models are stored here. To have them:"
+        able = tuple(notebook for notebook in runs if notebook.number in study.without_vectors)
+        if asked and not able:
+            raise StudyError(f"Study '{name}': {reason} {fetch_command(study)}")
+        reasons |= {one.number: f"needs vectors: `{fetch_command(study)}`" for one in runs} | {"all": reason}
+        runs = able
+    for number in (notebook.number for notebook in runs):
+        reasons.pop(number, None)
+    return Plan(study, source, runs, reasons)
 
 
 def run_plans(
@@ -167,8 +169,8 @@ def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Repo
     pages = [report.page for report in found.values()]
     if pages:
         commits = {key: record["commit"] for page in pages for key, record in page["models"].items()}
-        versions, source = dict(pages[-1]["versions"]), str(pages[-1]["source"])
-        run = replace(run, commits=commits, versions=versions, source=source)
+        sources = [str(page["source"]) for page in pages if page["source"] in SOURCES] or [run.source]
+        run = replace(run, commits=commits, versions=dict(pages[-1]["versions"]), source=sources[-1])
     return replace(run, outcomes=outcomes), found
 
 

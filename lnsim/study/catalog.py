@@ -22,7 +22,7 @@ from lnsim.paths import studies_dir
 
 __all__ = ["KINDS", "MATRIX_KINDS", "Model", "Relation", "Study", "list_studies", "load_study"]
 
-_NUMBERS = tuple(f"{number:02d}" for number in range(14))
+_NUMBERS = tuple(f"{number:02d}" for number in range(15))
 """Notebook numbers that a study may speak of."""
 
 _GROUPINGS = ("kind", "family")
@@ -173,6 +173,8 @@ class _Parameters(Struct, forbid_unknown_fields=True):
     n_trained: Draws | UnsetType = UNSET
     n_draws: Draws | UnsetType = UNSET
     n_sampled: Draws | UnsetType = UNSET
+    stored: Text | UnsetType = UNSET
+    stored_pairs: Pairs | UnsetType = UNSET
     n_power_draws: Draws | UnsetType = UNSET
     threshold: Annotated[float, Meta(gt=0, lt=1)] | UnsetType = UNSET
     seed: Annotated[int, Meta(ge=0, lt=2**32)] | UnsetType = UNSET
@@ -205,6 +207,7 @@ class Study(Struct, frozen=True, forbid_unknown_fields=True):
         relations: every relation on record; a pair that has none is presumed independent.
         experiments: parameters by notebook number, as the file gives them.
         not_run: by notebook number, why this study does not run it; a phrase without a full stop.
+        without_vectors: numbers of the notebooks that need no vectors, since they have published numbers.
         name: the file's name without ``.toml``.
     """
 
@@ -215,6 +218,7 @@ class Study(Struct, frozen=True, forbid_unknown_fields=True):
     relations: tuple[Relation, ...] = ()
     experiments: Mapping[str, Mapping[str, Any]] = {}
     not_run: Mapping[str, str] = {}
+    without_vectors: tuple[str, ...] = ()
     name: str = ""
 
     @property
@@ -327,7 +331,7 @@ def _checked(table: Mapping[str, Any]) -> Study:
     for model in study.models:
         _check_model(study, model)
     _check_relations(study)
-    for number in (*study.experiments, *study.not_run):
+    for number in (*study.experiments, *study.not_run, *study.without_vectors):
         if number not in _NUMBERS:
             raise StudyError(f"key '{number}': expected a notebook number, {_NUMBERS[0]} to {_NUMBERS[-1]}.")
     for number, given in study.experiments.items():

@@ -18,7 +18,7 @@ from lnsim.study.catalog import Model, Study
 __all__ = ["SOURCES", "StudyVectors", "fetch_command", "fetch_study", "no_replica", "source_kind", "study_vectors"]
 
 SOURCES = ("auto", "stored", "hub", "replica")
-"""What a user may ask for; ``auto`` is stored vectors where present, else a replica, and never the network."""
+"""What a user may ask for; ``auto`` is stored vectors, never the network and never a replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,6 @@ def source_kind(study: Study, source: str) -> str:
     """Where stored things are looked for: ``stored``, ``hub`` or ``replica``; StudyError where that is not allowed."""
     if source not in SOURCES:
         raise StudyError(f"Study '{study.name}': '{source}' is not a source; known are {', '.join(SOURCES)}.")
-    if source == "auto" and "replica" in study.sources and not _any_stored(study):
-        return "replica"  # for the whole study: real and synthetic vectors are never mixed
     if source in ("auto", "stored"):
         return "stored"
     if source not in study.sources:
@@ -102,18 +100,6 @@ def source_kind(study: Study, source: str) -> str:
             f"Study '{study.name}': its file does not allow the source '{source}', only {', '.join(study.sources)}."
         )
     return source
-
-
-def _any_stored(study: Study) -> bool:
-    from lnsim.paths import find_stored
-
-    for model in study.models:
-        try:
-            find_stored(model.stored)
-        except SourceError:
-            continue
-        return True
-    return False
 
 
 def no_replica(study: Study, what: str) -> StudyError:
