@@ -8,7 +8,7 @@ setup:
 run:
 	$(PYTHON) run_all.py
 test:
-	$(PYTHON) -m pytest --numprocesses 2
+	$(PYTHON) -m pytest --numprocesses 2 --dist worksteal
 lint:
 	$(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check . && $(PYTHON) -m mypy
 browser: run

@@ -31,8 +31,7 @@ def run(reports: Path, jobs: int) -> float:
 
 def digests(reports: Path) -> dict[str, str]:
     """sha256 of every table, figure and report."""
-    folders = (ROOT / "data" / "tables", ROOT / "figures", reports)
-    paths = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    paths = [path for path in reports.rglob("*") if path.is_file()]
     kept = [path for path in paths if path.name not in ("index.html", "run.json")]
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
 

@@ -37,8 +37,8 @@ def put(home: Path, recorded: dict[str, str], new: dict[str, str]) -> Path:
         (BASE.replace("1e-05", "1.001e-05"), 5, "column 'r': 1 of 2 values, in row 2 '1.001e-05', recorded '1e-05'"),
         (BASE.replace("0.5", ""), 5, "column 'r': 1 of 2 values, in row 1 '', recorded '0.5'"),
         (BASE.replace("two", "2"), 5, "column 'note': 1 of 2 values, in row 2 '2', recorded 'two'"),
-        (BASE.replace("note", "why"), 0, "its columns are role, r, why; recorded role, r, note"),
-        (BASE + "c,1.0,three\n", 0, "3 rows, recorded 2"),
+        (BASE.replace("note", "why"), 0, "small/01_a.csv: 2 rows of role, r, why; recorded 2 rows of role, r, note"),
+        (BASE + "c,1.0,three\n", 0, "3 rows of role, r, note; recorded 2 rows of"),
     ],
     ids=["the same", "the last digits", "a number", "a small number", "a gap", "a text", "a heading", "a row more"],
 )

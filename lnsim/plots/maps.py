@@ -53,11 +53,11 @@ def maps(
     figure, axes = panels(len(frames), columns, height)
     for ax, (title, frame) in zip(axes, frames.items(), strict=True):
         _map(ax, frame, measure, (low, limit), numbers and max(frame.shape) <= _MOST_NUMBERS)
-        ax.set_title(broken(header_text(title), 18), fontsize=11, color=(colours or {}).get(title, INK), pad=5)
+        ax.set_title(broken(header_text(title), 18), fontsize=10, color=(colours or {}).get(title, INK), pad=5)
     bar = figure.colorbar(axes[-1].collections[0], ax=axes, orientation="horizontal", shrink=0.5, aspect=32, pad=0.02)
     ticks = [low, 0.0, limit] if measure == "r" else [low, limit]
     bar.set_ticks(ticks, labels=[rounded(tick, ".2g") for tick in ticks])
-    bar.set_label("Pearson r" if measure == "r" else header_text(measure), color=LABEL, fontsize=11)
+    bar.set_label("Pearson r" if measure == "r" else header_text(measure), color=LABEL, fontsize=10)
     bar.outline.set_visible(False)
     return figure
 
@@ -84,8 +84,8 @@ def _map(ax: Axes, frame: pd.DataFrame, measure: str, limits: tuple[float, float
         axis.set_ticks([place + 0.5 for place in places], labels=[str(names[place]) for place in places], rotation=0)
     ax.tick_params(labelsize=9)
     if frame.columns.name:
-        ax.set_xlabel(f"layer of {frame.columns.name}", fontsize=9.5)
-        ax.set_ylabel(f"layer of {frame.index.name}", fontsize=9.5)
+        ax.set_xlabel(f"layer of {frame.columns.name}", fontsize=9)
+        ax.set_ylabel(f"layer of {frame.index.name}", fontsize=9)
 
 
 def _ticks(names: Sequence[str]) -> list[int]:

@@ -85,9 +85,9 @@ def facets(
         kind(part, ax=ax, **words)
         text = (titles or {}).get(name, ", ".join(map(header_text, names)))
         colour = readable((title_colours or {}).get(name, INK))
-        ax.set_title(broken(text, 60 // columns), fontsize=11.5 if columns < 3 else 10.5, color=colour)
+        ax.set_title(broken(text, 60 // columns), fontsize=10.5 if columns < 3 else 9.5, color=colour)
     if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12.5, weight="bold")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, weight="bold")
     named: dict[frozenset[str], Axes] = {}
     for place, ax in enumerate(axes):
         if place < len(axes) - columns:
@@ -100,7 +100,7 @@ def facets(
     return figure
 
 
-def name_ends(ax: Axes, size: float = 10, longest: int = 30) -> None:
+def name_ends(ax: Axes, size: float = 9.5, longest: int = 30) -> None:
     """Write the names of an Axes' lines at their right ends, moved apart where they would overlap.
 
     Lines of one name share a label, at the mean of their ends. It is called when the limits of the Axes are settled.
@@ -135,11 +135,11 @@ def key(
 ) -> None:
     """Names in their own colours, one under the other: a legend without a box; `at` is the upper corner's place."""
     found = palette(names, colours)
-    step = 1.35 * 10 / 72 / _axes_inches(ax)
+    step = 1.35 * 9.5 / 72 / _axes_inches(ax)
     for place, name in enumerate(found):
         text = (texts or {}).get(name) or group_name(header_text(name))
         ax.text(at[0], at[1] - step * place, text, transform=ax.transAxes, va="top", color=readable(found[name]),
-                ha="right" if at[0] > 0.5 else "left", fontsize=10, weight="bold")  # fmt: skip
+                ha="right" if at[0] > 0.5 else "left", fontsize=9.5, weight="bold")  # fmt: skip
 
 
 def broken(text: str, longest: int = 34) -> str:

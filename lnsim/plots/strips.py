@@ -88,10 +88,12 @@ def _band(ax: Axes, frame: pd.DataFrame, y: str, order: list[Any], band: tuple[s
 
 def _named(ax: Axes, frame: pd.DataFrame, y: str, hue: str, order: list[Any], found: Mapping[Any, str]) -> None:
     """The categories' names, in the colour of their only hue where they have one."""
-    ax.set_yticks(range(len(order)), labels=[header_text(name) for name in order])
+    names = [header_text(name) for name in order]
+    ax.set_yticks(range(len(order)), labels=names)
+    size = 9.5 if max(map(len, names)) <= 40 else 8.5
     hues = frame.groupby(y, observed=True)[hue].unique()
     for label, name in zip(ax.get_yticklabels(), order, strict=False):
-        label.set(fontsize=10, color=readable(found[hues[name][0]]) if len(hues[name]) == 1 else LABEL)
+        label.set(fontsize=size, color=readable(found[hues[name][0]]) if len(hues[name]) == 1 else LABEL)
     ax.tick_params(axis="x", labelsize=10)
 
 
@@ -124,7 +126,7 @@ def heaps(
         counts = np.histogram(values[name].dropna(), bins=edges)[0]
         colour = (colours or {}).get(name, QUIET)
         ax.stairs(base + 0.9 * counts / counts.max(), edges, baseline=base, fill=True, color=colour)
-        ax.text(1.0, base + 0.86, (notes or {}).get(name, ""), ha="right", va="top", fontsize=9.5, color=LABEL,
+        ax.text(1.0, base + 0.86, (notes or {}).get(name, ""), ha="right", va="top", fontsize=9, color=LABEL,
                 transform=ax.get_yaxis_transform())  # fmt: skip
     ax.axvline(0, color=LABEL, linewidth=0.9, linestyle=(0, (2, 2)))
     ax.set_yticks(range(values.shape[1]), labels=[str(name) for name in values.columns[::-1]])

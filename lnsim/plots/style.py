@@ -50,16 +50,16 @@ SEQUENTIAL = LinearSegmentedColormap.from_list("lnsim_cosine", ["#ffffff", "#cbd
 """For cosines, with the limits printed."""
 
 style: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["Helvetica Neue", "Arial", "Liberation Sans", "DejaVu Sans"],
-    "font.size": 12, "text.color": INK,
-    "axes.titlesize": 12.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 8,
-    "axes.titlecolor": INK, "axes.labelcolor": LABEL, "axes.labelsize": 12, "axes.edgecolor": QUIET,
+    # matplotlib brings this font along and looks among its own files first: no figure depends on a system's.
+    "font.family": "DejaVu Sans", "mathtext.fontset": "dejavusans", "svg.fonttype": "path",
+    "font.size": 11, "text.color": INK,
+    "axes.titlesize": 11.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 8,
+    "axes.titlecolor": INK, "axes.labelcolor": LABEL, "axes.labelsize": 11, "axes.edgecolor": QUIET,
     "axes.linewidth": 0.9, "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
     "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "axes.unicode_minus": True,
     "grid.color": "#e4e7e9", "grid.linewidth": 0.9,
     "xtick.color": QUIET, "ytick.color": QUIET, "xtick.labelcolor": LABEL, "ytick.labelcolor": LABEL,
-    "xtick.labelsize": 11, "ytick.labelsize": 11, "xtick.major.size": 3.5, "ytick.major.size": 0,
+    "xtick.labelsize": 10, "ytick.labelsize": 10, "xtick.major.size": 3.5, "ytick.major.size": 0,
     "lines.linewidth": 1.9, "lines.markersize": 5.5, "lines.markeredgewidth": 0, "legend.frameon": False,
     "figure.facecolor": "white", "savefig.facecolor": "white", "figure.constrained_layout.use": True,
     "svg.hashsalt": "lnsim",

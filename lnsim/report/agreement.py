@@ -89,11 +89,9 @@ def _table(name: str, new: Path, kept: Path) -> Agreement:
     size = max(1, *(frame.size for frame in sides))
     if len(sides) < 2:
         return Agreement(size, differ=(f"{name} {'was not recorded' if new.is_file() else 'is no longer written'}",))
-    names, shapes = [", ".join(frame.columns) for frame in sides], [len(frame) for frame in sides]
-    if names[0] != names[1]:
-        return Agreement(size, differ=(f"{name}: its columns are {names[0]}; recorded {names[1]}",))
+    shapes = [f"{len(frame)} rows of {', '.join(frame.columns)}" for frame in sides]
     if shapes[0] != shapes[1]:
-        return Agreement(size, differ=(f"{name}: {shapes[0]} rows, recorded {shapes[1]}",))
+        return Agreement(size, differ=(f"{name}: {shapes[0]}; recorded {shapes[1]}",))
     columns = (_column(f"{name}, column '{head}'", *(frame[head] for frame in sides)) for head in sides[0])
     return sum(columns, Agreement()) if sides[0].size else Agreement(size, size)
 
@@ -102,17 +100,16 @@ def _column(name: str, new: pd.Series, kept: pd.Series) -> Agreement:
     import numpy as np
     import pandas as pd
 
-    a, b = (pd.to_numeric(side, errors="coerce").to_numpy(np.float64) for side in (new, kept))
-    close = np.isclose(a, b, _RELATIVE, _ABSOLUTE)
-    agree = close | (new == kept).to_numpy()
-    with np.errstate(invalid="ignore"):  # an infinity less itself is no number
-        largest = np.nan_to_num(np.abs(a - b) / np.maximum(1, np.abs(b)))[close].max(initial=0)
+    a, b = (pd.to_numeric(side, errors="coerce").replace([np.inf, -np.inf], np.nan) for side in (new, kept))
+    gap = (a - b).abs()
+    agree = (new == kept) | (gap <= _ABSOLUTE + _RELATIVE * b.abs())
+    largest = (gap / b.abs().clip(lower=1))[agree].max()
     differ: tuple[str, ...] = ()
     if not agree.all():
-        row = int(np.argmin(agree))
+        row = int(agree.argmin())
         found = f"in row {row + 1} '{new[row]:.60}', recorded '{kept[row]:.60}'"
-        differ = (f"{name}: {int((~agree).sum())} of {len(agree)} values, {found}",)
-    return Agreement(len(agree), int(agree.sum()), float(largest), differ)
+        differ = (f"{name}: {(~agree).sum()} of {len(agree)} values, {found}",)
+    return Agreement(len(agree), int(agree.sum()), 0.0 if np.isnan(largest) else float(largest), differ)
 
 
 def _shortened(cell: str) -> str:

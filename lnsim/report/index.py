@@ -19,7 +19,7 @@ from lnsim.report.agreement import statement
 from lnsim.report.html import Report
 from lnsim.report.provenance import PAGE
 from lnsim.report.record import StudyRun
-from lnsim.report.saving import linked_from, write_text
+from lnsim.report.saving import write_text
 from lnsim.study.catalog import Study
 from lnsim.words import count, listed
 
@@ -51,10 +51,10 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
     # A replica says nothing about real models, so nothing of it stands above the studies.
     every = [section.reports[number] for section in sections for number in sorted(section.reports)]
     real = [report for report in every if report.page["source"] != "replica"]
-    pairs = next((linked_from(report.pairs, report.page["study"]) for report in real if report.pairs), "")
+    pairs = next((_on_index(report.pairs, report.page["study"]) for report in real if report.pairs), "")
     # Captions are named by their number on the report, and two of them could have the same.
     verdicts = [
-        (page, linked_from(verdicts, page["study"]).replace("cap-", f"verdicts-{page['study']}-"))
+        (page, _on_index(verdicts, page["study"]).replace("cap-", f"verdicts-{page['study']}-"))
         for page, verdicts in ((report.page, report.verdicts) for report in real)
         if verdicts
     ]
@@ -120,6 +120,11 @@ def _compared(reports: Sequence[Report]) -> str:
     said = [count(len(models) - made, "published checkpoint")] * (made < len(models))
     said += [f"{count(made, 'checkpoint')} made for a study"] * (made > 0)
     return f"{start}: {vectors} of {listed(said)}, real weights all."
+
+
+def _on_index(table: str, study: str) -> str:
+    """A report's table with a link to its CSV that holds on the index."""
+    return table.replace('href="tables/', f'href="{study}/tables/')
 
 
 def _sentence(phrase: str) -> str:

@@ -86,16 +86,13 @@ def run_plans(
         other = {name: given[name] for name in given if stands.get(name) is not None and stands[name] != given[name]}
         own = {name: value for name, value in settings.items() if name in stands}
         parameters = {"study": plan.study.name, "source": plan.source, **other, **own}
-        place, name = (plan.study.name, notebook.number), f"{plan.study.name} {notebook.number}"
-        folder = reports / plan.study.name
+        name, folder = f"{plan.study.name} {notebook.number}", reports / plan.study.name
         tell(name, False)
         outcome = execute(notebook, folder / f"{notebook.path.stem}.ipynb", parameters, root, timeout)
         if outcome.status == "done":
             if recording:
-                record(*place, folder)
-            why_not = _not_compared(plan, settings)
-            agreement = Agreement(not_compared=why_not) if why_not else compare(*place, folder)
-            outcome = replace(outcome, agreement=agreement)
+                record(plan.study.name, notebook.number, folder)
+            outcome = replace(outcome, agreement=_agreement(plan, notebook.number, folder, settings))
         tell(name, True)
         return outcome
 
@@ -108,12 +105,15 @@ def run_plans(
     return write_pages(runs, reports)
 
 
-def _not_compared(plan: Plan, settings: Mapping[str, Any]) -> str:
-    """Why tables are not held against the recorded ones, which come from what lies here and the study's parameters."""
+def _agreement(plan: Plan, number: str, folder: Path, settings: Mapping[str, Any]) -> Agreement:
+    """How far its tables agree with the recorded ones, made from what lies here and a study's own parameters."""
     if settings:
-        return f"parameters were changed ({', '.join(f'{name}={value!r}' for name, value in settings.items())})"
-    asked = f"{plan.study.name} was asked from another source ({plan.source}) than was recorded"
-    return asked if plan.source in ("hub", "replica") else ""
+        changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+        return Agreement(not_compared=f"parameters were changed ({changed})")
+    if plan.source in ("hub", "replica"):
+        asked = f"{plan.study.name} was asked from another source ({plan.source}) than was recorded"
+        return Agreement(not_compared=asked)
+    return compare(plan.study.name, number, folder)
 
 
 def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:

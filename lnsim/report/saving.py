@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
 
 __all__ = [
-    "PAGE_VARIABLE", "claim_folder", "csv_place", "figure_bytes", "linked_from", "page_folder", "save_animation",
+    "PAGE_VARIABLE", "claim_folder", "csv_place", "figure_bytes", "page_folder", "save_animation",
     "save_csv", "save_figure", "save_table", "saved_by", "write_text", "write_whole",
 ]  # fmt: skip
 
@@ -194,15 +194,6 @@ def page_folder(study: str) -> Path:
 def csv_place(path: Path) -> str:
     """Where a table's CSV lies, seen from the page; from the working folder, where a notebook was run by hand."""
     return f"tables/{path.name}" if PAGE_VARIABLE in os.environ else Path(from_here(path)).as_posix()
-
-
-def linked_from(html: str, folder: str) -> str:
-    """HTML of a notebook's output with links to its tables that hold where the page's folder is called this.
-
-    >>> linked_from('<a href="tables/01_terms.csv">', "small_models")
-    '<a href="small_models/tables/01_terms.csv">'
-    """
-    return html.replace('href="tables/', f'href="{folder}/tables/')
 
 
 def saved_by(number: str, *folders: Path) -> Sequence[Path]:

@@ -6,7 +6,7 @@ It starts JupyterLab on this machine with a home of its own, opens each notebook
 until the kernel is idle and looks at the outputs: a figure must be painted, and no cell may show an error or stay
 without a number. In one of them it changes the experiment as docs/explore.md says: the mean over layers becomes the
 median, in one cell, and the table must follow. Then it opens an empty notebook, loads a stored model, completes a role
-and a layer with Tab and compares two models. The notebooks are copies and the tables are written beside them, so
+and a layer with Tab and compares two models. The notebooks are copies in a project folder of their own, so
 nothing in the clone changes.
 Exit code 0: nothing found.
 """
@@ -158,13 +158,10 @@ def stored() -> dict[str, bytes]:
 
 
 def make_home(folder: Path) -> Path:
-    """A project folder with copies of the notebooks, the clone's data, and tables of its own."""
+    """A project folder with copies of the notebooks and the clone's data."""
     home = folder / "home"
     copytree(ROOT / "notebooks", home / "notebooks")
-    (home / "data").mkdir()
-    for path in (ROOT / "data").iterdir():
-        if path.name != "tables":
-            (home / "data" / path.name).symlink_to(path)
+    (home / "data").symlink_to(ROOT / "data")
     (home / "empty.ipynb").write_text(json.dumps(EMPTY))
     for name, values in SETTINGS.items():
         path = folder / "settings" / f"{name}.jupyterlab-settings"
