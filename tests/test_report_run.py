@@ -96,9 +96,14 @@ def test_a_plan_runs_what_the_study_has_parameters_for_and_says_why_not_the_rest
 
 
 def test_a_study_without_vectors_is_named_with_the_command_and_is_an_error_when_asked_for() -> None:
-    assert "no vectors of its 12 models" in plan_study("solar_glm", "stored", [], asked=False).not_run["all"]
-    with pytest.raises(StudyError, match=r"no vectors.*python run_all.py --study solar_glm --source hub"):
-        plan_study("solar_glm", "stored", [], asked=True)
+    first, other = (Notebook(number, Path(f"{number}_a.ipynb"), "A question?") for number in ("03", "14"))
+    command = "python run_all.py --study solar_glm --source hub"
+    plan = plan_study("solar_glm", "auto", [first, other], asked=True)
+    assert plan.notebooks == (other,)  # it needs none
+    assert plan.not_run["03"] == f"needs vectors: `{command}`"
+    assert "no vectors of its 12 models" in plan.not_run["all"]
+    with pytest.raises(StudyError, match=rf"no vectors.*{command}"):
+        plan_study("solar_glm", "stored", [first], asked=True)
 
 
 def test_one_notebook_fails_and_the_others_still_make_their_reports(first: First) -> None:

@@ -130,10 +130,11 @@ def test_the_network_is_asked_only_for_the_source_hub(run_all: ModuleType, monke
         ("--study small_models", []),
         ("--study solar_glm --source hub", []),
         ("--study solar_glm --source replica --only 00", ["vectors of solar_glm"]),
-        ("--study small_models solar_glm", ["vectors of solar_glm", "matrices of solar_glm"]),
+        ("--study solar_glm --source replica", ["vectors of solar_glm", "matrices of solar_glm"]),
+        ("--study small_models solar_glm", []),
     ],
 )
-def test_a_replica_is_made_where_it_is_asked_for_or_nothing_is_stored(
+def test_a_replica_is_made_only_where_it_is_asked_for(
     run_all: ModuleType, monkeypatch: Patch, words: str, made: list[str]
 ) -> None:
     found: list[str] = []
