@@ -73,7 +73,7 @@ def words(path: Path) -> list[tuple[str, np.ndarray]]:
     return found
 
 
-@pytest.mark.parametrize("study", sorted(path.name for path in FIGURES.iterdir()))
+@pytest.mark.parametrize("study", ["small_models", "zoo"])  # git leaves out those of a replica
 def test_no_word_leaves_its_figure_and_all_are_drawn_in_the_same_font(study: str) -> None:
     out, fonts, n_words = [], set(), 0
     for path in sorted((FIGURES / study).glob("*.svg")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from command_line import run_all_program
@@ -28,7 +29,14 @@ def run_all(monkeypatch: Patch) -> ModuleType:
 
 
 def ran(monkeypatch: Patch, run_all: ModuleType, *runs: StudyRun) -> None:
-    monkeypatch.setattr(run_all, "run_plans", lambda plans, *rest: list(runs))
+    def run_plans(plans: object, *rest: Any) -> list[StudyRun]:
+        *_, tell, recording = rest
+        assert recording is False
+        for ended in (False, True):
+            tell("small_models 01", ended)
+        return list(runs)
+
+    monkeypatch.setattr(run_all, "run_plans", run_plans)
 
 
 DONE = Outcome("01", "01_a", "Question 01?", "done", 2.5, agreement=Agreement(1234, 1234, 3e-15))
@@ -90,7 +98,8 @@ def test_all_done_is_exit_0_and_one_failure_is_exit_1(run_all: ModuleType, monke
     nothing = StudyRun("solar_glm", "auto", {}, {"all": "no vectors:"}, command="python run_all.py --source hub")
     ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE}), nothing)
     assert run_all.main([]) == 0
-    told = capsys.readouterr().out
+    told, progress = capsys.readouterr()
+    assert progress == ""  # a bar is for a terminal
     assert "01_a" in told
     assert "2.5 s  done" in told
     assert "\n1,234 of 1,234 values of the tables agree with the recorded ones (largest difference 3e-15; " in told
