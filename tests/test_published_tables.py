@@ -25,6 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Every experiment of the ten models, on their replica."""
     reports = tmp_path_factory.mktemp("replica")
     command = [sys.executable, "run_all.py", "--study", "solar_glm", "--source", "replica", "--reports", str(reports)]
+    command += ["--set", "n_permutations=99"]  # no printed value needs more
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     FOLDER.append(reports / "solar_glm")
