@@ -62,37 +62,60 @@ def test_a_failed_notebook_is_named_with_its_error_and_has_no_link(tmp_path: Pat
     assert "05_a.html" not in html
 
 
-def test_headlines_make_the_top_with_their_trust(tmp_path: Path) -> None:
-    second = report(tmp_path, "05", headline="Cosine cannot tell.", trust="Two.")
-    html = index(tmp_path, report(tmp_path, "01"), second)
-    assert '<div class="lead"><dt>Found</dt><dd>Cosine cannot tell.</dd></div>' in html
-    assert "<dt>Trust</dt><dd>Two.</dd>" in html
+def test_the_top_answers_in_order_the_dispute_what_holds_in_general_trust_and_what_to_do(tmp_path: Path) -> None:
+    about = {
+        "03": ("general", "Cosine cannot tell."),
+        "13": ("trust", "Seven of seven."),
+        "14": ("dispute", "It is 0.99."),
+    }
+    pages = [report(tmp_path, number, about=kind, headline=text) for number, (kind, text) in about.items()]
+    html = index(tmp_path, report(tmp_path, "01"), *pages)
+    said = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html)
+    expected = [
+        ("The dispute", "It is 0.99.", "14"),
+        ("In general", "Cosine cannot tell.", "03"),
+        ("Trust", "Seven of seven.", "13"),
+    ]
+    links = [
+        (label, f'{text} <a href="#small_models-{number}">small_models {number}</a>')
+        for label, text, number in expected
+    ]
+    assert said[:3] == links
+    assert said[3][0] == "Your own"
+    assert "lnsim compare A B --report DIR" in said[3][1]
+    assert f'<div class="lead"><dt>The dispute</dt><dd>{links[0][1]}</dd></div>' in html
     assert "61 vectors of 1 published checkpoint, real weights all." in html
     own = {"a": {"source": "own", "commit": None, "n_vectors": 5, "published": False}}
-    html = index(tmp_path, report(tmp_path, "01"), report(tmp_path, "02", models=own))
+    html = index(tmp_path, report(tmp_path, "01"), report(tmp_path, "02", models=own))  # no headline: the findings
+    assert "<dt>In general</dt><dd>Question 02? No: it is 0.03.</dd><dd>Question 01?" in html
     assert "66 vectors of 1 published checkpoint and 1 checkpoint made for a study, real weights all." in html
-    html = index(tmp_path, report(tmp_path, "03", headline="Cosine cannot.\nIt is 0.99."))
-    assert "<dt>Found</dt><dd>Cosine cannot.</dd><dd>It is 0.99.</dd>" in html  # two statements
-    html = index(tmp_path, report(tmp_path, "00"), report(tmp_path, "01"))  # without headlines: findings and questions
-    assert "<dt>Found</dt><dd>Question 01? No: it is 0.03.</dd><dd>Question 00?" in html
 
 
-def test_a_second_study_has_its_last_headline_before_the_first_study_has_its_second(tmp_path: Path) -> None:
-    first = {n: report(tmp_path / "a", n, headline=f"First {n}.") for n in ("03", "05", "07")}
-    second = {n: report(tmp_path / "b", n, study="zoo", headline=f"Second {n}.") for n in ("09", "11")}
-    runs = [
-        StudyRun("small_models", "stored", {n: outcome(n) for n in first}),
-        StudyRun("zoo", "stored", {n: outcome(n) for n in second}),
+def test_of_each_question_no_more_than_two_headlines_stand_at_the_top(tmp_path: Path) -> None:
+    html = index(tmp_path, *(report(tmp_path, n, headline=f"First {n}.") for n in ("03", "05", "07")))
+    assert [number in html.partition("<h2")[0] for number in ("First 03.", "First 05.", "First 07.")] == [
+        True,
+        True,
+        False,
     ]
-    sections = [Section(load_study(run.study), run, found) for run, found in zip(runs, (first, second), strict=True)]
-    html = write_index(sections, tmp_path / "index.html").read_text("utf-8")
-    assert "<dt>Found</dt><dd>First 03.</dd><dd>Second 11.</dd><dd>First 05.</dd></div>" in html
 
 
-def test_of_trust_the_first_sentence_is_in_sight_and_the_others_are_folded(tmp_path: Path) -> None:
-    html = index(tmp_path, report(tmp_path, "01", trust="Up to 0.5 it holds. One pair has p 0.01. That is all."))
-    assert "<dd>Up to 0.5 it holds. <details" in html
-    assert "<summary>More, small_models 01</summary><p>One pair has p 0.01. That is all.</p></details></dd>" in html
+def test_what_a_study_needs_is_its_first_line_and_each_reason_stands_once(tmp_path: Path) -> None:
+    reasons = {
+        "00": "needs the vectors",
+        "01": "needs the vectors",
+        "09": "it needs `zoo`",
+        "all": "no vectors are here:",
+    }
+    html = index_of(
+        tmp_path, StudyRun("small_models", "auto", {}, reasons, command="python run_all.py --source hub"), {}
+    )
+    first = html.partition('id="small_models"')[2]
+    assert (
+        '<p class="needs">No vectors are here: <code>python run_all.py --source hub</code>' in first.partition("<p>")[0]
+    )
+    assert '<li><span class="num">00, 01</span> Needs the vectors.</li>' in html
+    assert '<li><span class="num">09</span> It needs <code>zoo</code>.</li>' in html
 
 
 def test_a_study_leads_to_its_provenance_page_where_there_is_one(tmp_path: Path) -> None:
@@ -113,12 +136,11 @@ def with_pairs(folder: Path, source: str = "stored") -> Report:
     return showing(folder, "03", {FIGURE: "headline", TABLE: "headline_table"}, source)
 
 
-def test_the_pairs_have_a_section_of_their_own_and_the_figure_leads_to_it(tmp_path: Path) -> None:
+def test_the_pairs_have_a_section_of_their_own(tmp_path: Path) -> None:
     html = index(tmp_path, with_pairs(tmp_path))
     assert '<h2 id="pairs">The pairs, and what chance gives</h2>' in html
     assert "<caption><b>Pairs.</b>" in html
-    assert html.count('<a href="#pairs">') == 2
-    assert ' <a href="#pairs">All numbers</a></figcaption>' in html
+    assert html.count('<a href="#pairs">') == 1
     linked = TABLE.replace("</b>", '</b> <a href="tables/03_pairs.csv">03_pairs.csv</a>')
     html = index(tmp_path, showing(tmp_path, "03", {linked: "headline_table"}))
     assert '<a href="small_models/tables/03_pairs.csv">03_pairs.csv</a>' in html
@@ -137,7 +159,7 @@ def test_a_replica_has_its_banner_and_no_headline_pairs_or_verdicts_of_it_stand_
 def test_what_was_not_run_is_listed_with_reason_and_command(tmp_path: Path) -> None:
     reason, command = {"all": "no vectors. To read them:"}, "python run_all.py --source hub"
     html = index_of(tmp_path, StudyRun("solar_glm", "auto", {}, reason, command=command), {})
-    assert "<li>No vectors. To read them: <code>python run_all.py --source hub</code></li>" in html
+    assert "No vectors. To read them: <code>python run_all.py --source hub</code>, a few megabytes." in html
     run = StudyRun("small_models", "stored", {}, {"08": "no projection weights"})
     assert '<span class="num">08</span> No projection weights.' in index_of(tmp_path, run, {})
 

@@ -7,7 +7,6 @@ which notebook's sentences stand there, and how much of each is folded, is decid
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -28,8 +27,9 @@ __all__ = ["Section", "write_index"]
 Statement = str | tuple[str, str, str]
 """A sentence, or what of a text is in sight, what is folded, and the words to unfold it."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ\d])")
-_MOST_HEADLINES = 3
+_MOST_HEADLINES = 2
+_LABELS = {"dispute": "The dispute", "general": "In general", "trust": "Trust"}
+"""What the top of the index answers, in this order, and how it calls each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,60 +51,63 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
     # A replica says nothing about real models, so nothing of it stands above the studies.
     every = [section.reports[number] for section in sections for number in sorted(section.reports)]
     real = [report for report in every if report.page["source"] != "replica"]
-    pairs = next((_on_index(report.pairs, report.page["study"]) for report in real if report.pairs), "")
+    pictured = sorted((report for report in real if report.headline), key=lambda one: _about(one) != "dispute")
+    paired = next((report for report in real if report.pairs), None)
     # Captions are named by their number on the report, and two of them could have the same.
     verdicts = [
-        (page, _on_index(verdicts, page["study"]).replace("cap-", f"verdicts-{page['study']}-"))
-        for page, verdicts in ((report.page, report.verdicts) for report in real)
-        if verdicts
+        (report.page, _on_index(report.verdicts, report).replace("cap-", f"verdicts-{report.page['study']}-"))
+        for report in real
+        if report.verdicts
     ]
     studies = [(section.run.study, f"#{section.run.study}") for section in sections]
-    tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(pairs)
+    tables = [("Verdicts", "#verdicts")] * bool(verdicts) + [("Pairs", "#pairs")] * bool(paired)
     page = markup.filled(
         "index.html.j2",
         links=[*tables, *studies, ("How to read", "#how")],
-        says=markup.says(_first_screen(real), "Found"),
-        figure=next((report.headline for report in real if report.headline), ""),
-        pairs=pairs,
+        says=markup.says(_first_screen(real), _LABELS["dispute"] if _headlines(real, "dispute") else "In general"),
+        figure=pictured[0].headline if pictured else "",
+        second=paired.headline if paired and pictured[:1] != [paired] else "",
+        pairs=_on_index(paired.pairs, paired) if paired else "",
         verdicts=verdicts,
         sections=sections,
         sentence=_sentence,
+        by_reason=_by_reason,
         traced={one.run.study for one in sections if (path.parent / one.run.study / PAGE).is_file()},
         provenance=markup.provenance(_foot([section.run for section in sections])),
     )
     return write_text(path, f"{page}\n")
 
 
-def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
-    """Label and statements of what was compared, what was found and how far to trust it."""
-    led = _leading(real)[:_MOST_HEADLINES]
-    # A headline may have two lines; the first of all is set in large type.
-    headlines = [str(one.page.get("headline") or f"{one.title} {one.page['finding']}") for one in led]
-    found: list[Statement] = [line for headline in headlines for line in headline.split("\n")]
-    trust: list[Statement] = []
-    for page in (report.page for report in led):  # the first sentence in sight, the others folded, beside their claim
-        first, *rest = _SENTENCE_END.split(str(page["trust"]), maxsplit=1)
-        trust.append((first, "".join(rest), f"More, {page['study']} {page['number']}"))
+def _about(report: Report) -> str:
+    return str(report.page.get("about", "general"))
+
+
+def _headlines(real: Sequence[Report], about: str) -> list[Statement]:
+    """What the reports say at the top of the index about one of its questions, each with a link to its entry."""
+    pages = [one.page for one in real if one.page.get("headline") and _about(one) == about]
     return [
-        ("Compared", [_compared(real)]),
-        ("Found", found or ["No report on real weights was made yet, so there is nothing to say."]),
-        ("Trust", trust or ["Each report names its control and its weakest point."]),
+        (str(page["headline"]), f"#{page['study']}-{page['number']}", f"{page['study']} {page['number']}")
+        for page in pages[:_MOST_HEADLINES]
     ]
 
 
-def _leading(reports: Sequence[Report]) -> list[Report]:
-    """The reports whose headlines make the top, in their order.
+def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
+    """What the dispute was and what its numbers say, what holds in general, how far to trust it, and what to do."""
+    rows = [(label, _headlines(real, about)) for about, label in _LABELS.items()]
+    if not any(found for _, found in rows):  # without headlines, the findings of the latest reports
+        latest = [f"{one.title} {one.page['finding']}" for one in real[::-1][:_MOST_HEADLINES]]
+        rows = [("In general", [*latest] or ["No report on real weights was made yet, so there is nothing to say."])]
+    own = "`lnsim compare A B --report DIR` writes a page on any two models: repo ids, folders, files or stored models."
+    return [(label, found) for label, found in rows if found] + [("Your own", [own]), ("Read", [_compared(real)])]
 
-    The first headline of all stands beside the first figure. Then every other study says its last one, since later
-    notebooks build on earlier ones; the rest follow. Where there is no headline, the latest reports stand in.
-    """
-    offered = [report for report in reports if report.page.get("headline")]
-    if not offered:
-        return list(reports[::-1])
-    first, *others = offered
-    last = {str(one.page["study"]): one for one in others if one.page["study"] != first.page["study"]}
-    ahead = [first, *last.values()]
-    return ahead + [one for one in others if all(one is not other for other in ahead)]
+
+def _by_reason(not_run: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Why notebooks were not run, each reason once with their numbers; none stands for all of them together."""
+    reasons: dict[str, list[str]] = {}
+    for number, reason in sorted(not_run.items()):
+        if number != "all":
+            reasons.setdefault(reason, []).append(number)
+    return [(", ".join(numbers), reason) for reason, numbers in reasons.items()]
 
 
 def _compared(reports: Sequence[Report]) -> str:
@@ -122,9 +125,9 @@ def _compared(reports: Sequence[Report]) -> str:
     return f"{start}: {vectors} of {listed(said)}, real weights all."
 
 
-def _on_index(table: str, study: str) -> str:
+def _on_index(table: str, report: Report) -> str:
     """A report's table with a link to its CSV that holds on the index."""
-    return table.replace('href="tables/', f'href="{study}/tables/')
+    return table.replace('href="tables/', f'href="{report.page["study"]}/tables/')
 
 
 def _sentence(phrase: str) -> str:

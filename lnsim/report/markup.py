@@ -101,7 +101,7 @@ def answer(page: Mapping[str, Any]) -> str:
 def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead: str) -> str:
     """The labelled statements at the top of a page, that of the label `lead` in large type.
 
-    A statement of three parts is what is in sight, what is folded, and the words to unfold.
+    A statement of three parts is its text, and the address and the words of a link behind it.
     """
     groups = ""
     for label, texts in rows:
@@ -114,9 +114,8 @@ def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead:
 def _statement(text: str | tuple[str, str, str]) -> str:
     if isinstance(text, str):
         return inline(text)
-    seen, folded, words = text
-    more = f' <details class="more"><summary>{escape(words)}</summary><p>{inline(folded)}</p></details>'
-    return inline(seen) + (more if folded else "")
+    said, address, words = text
+    return f'{inline(said)} <a href="{escape(address)}">{escape(words)}</a>'
 
 
 def image(data: bytes, alt: str, kind: str = "svg+xml") -> str:

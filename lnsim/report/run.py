@@ -50,7 +50,7 @@ def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: boo
         able = tuple(notebook for notebook in runs if notebook.number in study.without_vectors)
         if asked and not able:
             raise StudyError(f"Study '{name}': {reason} {fetch_command(study)}")
-        reasons |= {one.number: f"needs vectors: `{fetch_command(study)}`" for one in runs} | {"all": reason}
+        reasons |= {one.number: "needs the vectors" for one in runs} | {"all": reason}
         runs = able
     for number in (notebook.number for notebook in runs):
         reasons.pop(number, None)
