@@ -88,6 +88,7 @@ def write_report(report: Report, path: Path, before: Outcome | None = None, afte
     given = {
         "title": report.title, "page": page, "page_mime": PAGE_MIME, "contents": _mark_sections(report.notebook),
         "badge": markup.badge(page["source"]), "says": markup.answer(page), "alone": alone, "before": before,
+        "file": "compare.ipynb" if alone else f"{path.stem}.ipynb",
         "after": after, "banner": markup.REPLICA_BANNER if page["source"] == "replica" else "",
         "css": markup.asset("report.css"), "script": markup.asset("theme.js") + markup.asset("tables.js"),
     }  # fmt: skip

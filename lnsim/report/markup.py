@@ -40,6 +40,9 @@ BADGES = {
 }
 """Class and words of the badge of each source of vectors."""
 
+_IN_SIGHT = 8
+"""Lines of provenance that are not folded."""
+
 _CODE = re.compile(r"`([^`]+)`")
 _ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\d)")
@@ -148,6 +151,9 @@ def columns(shows: Sequence[str], shows_not: Sequence[str]) -> str:
 
 
 def provenance(rows: Iterable[tuple[str, str]]) -> str:
-    """The list of where everything came from; values may mark ```code```."""
-    lines = (f"<div><dt>{escape(label)}</dt><dd>{inline(value)}</dd></div>\n" for label, value in rows)
-    return f'<dl class="prov num">\n{"".join(lines)}</dl>'
+    """The list of where everything came from, folded where it is long; values may mark ```code```."""
+    lines = [f"<div><dt>{escape(label)}</dt><dd>{inline(value)}</dd></div>\n" for label, value in rows]
+    found = f'<dl class="prov num">\n{"".join(lines)}</dl>'
+    if len(lines) <= _IN_SIGHT:
+        return found
+    return f'<details class="provbox"><summary>All {len(lines)} lines of provenance</summary>{found}</details>'

@@ -87,8 +87,11 @@ class _Prose(IPythonRenderer):  # type: ignore[misc, unused-ignore]
 
     def heading(self, text: str, level: int, **_attributes: Any) -> str:
         """A heading; an h2 opens a section, and the contents link to its id."""
-        mark = f' id="{slug(re.sub("<[^>]+>", "", html.unescape(text)))}"' if level == 2 else ""
-        return f"<h{level}{mark}>{text}</h{level}>\n"
+        if level != 2:
+            return f"<h{level}>{text}</h{level}>\n"
+        name = slug(re.sub("<[^>]+>", "", html.unescape(text)))
+        link = f'<a class="anchor" href="#{name}" aria-label="Link to this section">#</a>'
+        return f'<h2 id="{name}">{text}{link}</h2>\n'
 
     def text(self, text: str) -> str:
         """Plain text, with typographic apostrophes and minus signs."""

@@ -103,6 +103,7 @@ def table(
     shown = _cells(frame, formats, groups).rename(columns=dict(labels))
     shown = shown.T if transpose else shown
     sorts = len(shown) >= _SORTED_FROM and not transpose
+    caption += f" {len(shown)} rows; the box scrolls." * (len(shown) > _LONG and not whole)
     link = f'In full: <a href="{escape(csv)}">{escape(csv.rpartition("/")[2])}</a>' if csv else ""
     names = [name if isinstance(name, tuple) else (name,) for name in shown.columns]
     tops = [(header_text(top), len(list(part))) for top, part in groupby(name[0] for name in names)]

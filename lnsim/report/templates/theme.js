@@ -15,3 +15,20 @@
   };
   name();
 })();
+// The button that unfolds all code, and the mark on the section in sight; without script the contents are plain links.
+(function () {
+  const button = document.getElementById("code"), code = [...document.querySelectorAll("details.code")];
+  if (button && code.length) {
+    button.hidden = false;
+    button.onclick = () => {
+      const open = button.textContent.startsWith("Show");
+      code.forEach((one) => { one.open = open; });
+      button.textContent = open ? "Hide all code" : "Show all code";
+    };
+  }
+  const links = new Map([...document.querySelectorAll(".contents a")].map((one) => [one.hash.slice(1), one]));
+  const seen = new IntersectionObserver((entries) => entries.filter((one) => one.isIntersecting).forEach((one) => {
+    links.forEach((link, id) => link.toggleAttribute("aria-current", id === one.target.getAttribute("aria-labelledby")));
+  }), { rootMargin: "-10% 0px -70% 0px" });
+  document.querySelectorAll(".sheet section").forEach((one) => seen.observe(one));
+})();
