@@ -85,7 +85,7 @@ def matched(a: str, b: str) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("correlation", ["pearson", "spearman", "winsorised"])
 @pytest.mark.parametrize(("a", "b"), [("root", "child"), ("root", "other"), ("root", "deep"), ("hidden", "odd")])
 def test_a_pair_gets_the_p_that_permutation_test_gives_it(a: str, b: str, correlation: str, statistic: str) -> None:
-    found = matched_pvalues(LEVELS, len(KEYS), ORDERS, correlation)[statistic]
+    found = matched_pvalues(LEVELS, len(KEYS), ORDERS, correlation, largest=statistic == "max")[statistic]
     alone = permutation_test(*matched(a, b), N, SEED, statistic=statistic, correlation=correlation)
     place = KEYS.index(a), KEYS.index(b)
     assert found[place] == alone.pvalue

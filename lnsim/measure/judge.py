@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class Rows:
     obstacle: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judgement:
     """The verdict on one pair.
 
@@ -77,7 +78,6 @@ class Judgement:
         obstacle: what stands in the way of a comparison, where the key is ``not_comparable``.
         test: of the pair, None where nothing could be tested.
         p_adjusted: its p, adjusted over the pairs judged together (Holm 1979); None without a test.
-        r_low: with r_high the ends of an interval of r that holds 95 % of draws of the channels; None without a test.
         rows: what took part, and what did not.
     """
 
@@ -85,9 +85,21 @@ class Judgement:
     obstacle: str
     test: PairTest | None
     p_adjusted: float | None
-    r_low: float | None
-    r_high: float | None
     rows: Rows
+
+    @cached_property
+    def _ends(self) -> tuple[float | None, float | None]:
+        return (None, None) if self.test is None else r_interval(self.rows.stacks, self.test.seed)
+
+    @property
+    def r_low(self) -> float | None:
+        """With ``r_high`` the interval of r that holds 95 % of draws of the channels; None without a test."""
+        return self._ends[0]
+
+    @property
+    def r_high(self) -> float | None:
+        """The other end."""
+        return self._ends[1]
 
     @property
     def strength(self) -> str:
@@ -265,8 +277,8 @@ def _judged(rows: Rows, test: PairTest | None, p: float | None, most: int) -> Ju
     )  # fmt: skip
     if test is None or p is None:
         key = verdict(found)
-        return Judgement(key, rows.obstacle if key == "not_comparable" else "", None, None, None, None, rows)
+        return Judgement(key, rows.obstacle if key == "not_comparable" else "", None, None, rows)
     steps = p / test.pvalue
     high, least = min(1.0, test.high * steps), steps / (1 + most)
     found = replace(found, pvalue=p, low=test.low * steps, high=high, least=least)
-    return Judgement(verdict(found), "", test, p, *r_interval(rows.stacks, test.seed), rows)
+    return Judgement(verdict(found), "", test, p, rows)

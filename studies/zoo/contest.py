@@ -117,15 +117,16 @@ def _changed(level: Level) -> Floats:
 
 
 def matched_pvalues(
-    levels: Sequence[Level], n_models: int, orders: Orders, correlation: str = "pearson"
+    levels: Sequence[Level], n_models: int, orders: Orders, correlation: str = "pearson", *, largest: bool = False
 ) -> Mapping[str, Floats]:
-    """p of the tests of equal layer numbers on every pair: by the ``mean`` r over the levels, and by the ``max``.
+    """p of the tests of equal layer numbers on every pair: by the ``mean`` r over the levels, and by the ``max`` too.
 
     Args:
         levels: as ``levels_of`` gives them.
         n_models: how many models there are.
         orders: as ``permutation.channel_orders`` makes them.
-        correlation: one of ``robust.CORRELATIONS``.
+        correlation: one of ``rows.CORRELATIONS``.
+        largest: True for the test by the largest r, which needs a product of matrices for each level.
 
     Returns:
         By the name of the statistic, shape ``(n_models, n_models)``: row i, column j is ``permutation_test`` of i and
@@ -133,8 +134,11 @@ def matched_pvalues(
         is NaN.
     """
     units = [_units(level.rows, correlation) for level in levels]
-    found = _tested(partial(_over_levels, units, [level.members for level in levels], n_models), orders)
-    return dict(zip(("mean", "max"), found, strict=True))
+    members = [level.members for level in levels]
+    if largest:
+        found = _tested(partial(_over_levels, units, members, n_models), orders)
+        return dict(zip(("mean", "max"), found, strict=True))
+    return {"mean": _tested(_MeanOverLevels.of(units, members, n_models), orders)[0]}
 
 
 def partner_pvalues(levels: Sequence[Level], n_models: int, orders: Orders) -> Floats:
@@ -168,6 +172,33 @@ def _units(rows: npt.NDArray[np.float32], correlation: str) -> Floats:
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     lengths[lengths <= _CONSTANT * np.linalg.norm(values, axis=1, keepdims=True)] = np.nan
     return np.asarray(centred / lengths)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MeanOverLevels:
+    """The mean r over the levels of every pair, in one product of matrices: a level that a model lacks is zeros there.
+
+    Args:
+        rows: shape ``(n_models, n_levels, hidden_size)``.
+        count: levels that a pair has in common, NaN where a row of them is constant.
+    """
+
+    rows: Floats
+    count: Floats
+
+    @classmethod
+    def of(cls, units: Sequence[Floats], members: Sequence[Places], n_models: int) -> _MeanOverLevels:
+        rows = np.zeros((n_models, len(units), units[0].shape[1]))
+        there, constant = np.zeros((2, n_models, len(units)))
+        for place, (unit, here) in enumerate(zip(units, members, strict=True)):
+            rows[here, place], there[here, place] = np.nan_to_num(unit), 1
+            constant[here, place] = np.isnan(unit).any(axis=1)
+        undefined = (constant @ there.T + there @ constant.T > 0) | (there @ there.T == 0)
+        return cls(rows, np.where(undefined, np.nan, there @ there.T))
+
+    def __call__(self, order: Places) -> tuple[Floats]:
+        n = len(self.rows)
+        return (self.rows.reshape(n, -1) @ np.take(self.rows, order, axis=2).reshape(n, -1).T / self.count,)
 
 
 def _over_levels(
