@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from lnsim.measure.cells import cells as cells
     from lnsim.measure.cells import statistics as statistics
     from lnsim.measure.cells import tests as tests
+    from lnsim.measure.metrics import METRICS as METRICS
     from lnsim.measure.metrics import pairwise as pairwise
     from lnsim.measure.nulls import NullResult as NullResult
     from lnsim.measure.permutation import permutation_test as permutation_test
+    from lnsim.paths import stored as stored
     from lnsim.report.pair_view import compare as compare
     from lnsim.study.catalog import load_study as load_study
 
@@ -37,9 +39,10 @@ _NAMES = {
     "checkpoint.vectors": ("NormVectors", "RoleVectors"),
     "errors": ("HeaderError", "LnsimError"),
     "measure.cells": ("cells", "statistics", "tests"),
-    "measure.metrics": ("pairwise",),
+    "measure.metrics": ("METRICS", "pairwise"),
     "measure.nulls": ("NullResult",),
     "measure.permutation": ("permutation_test",),
+    "paths": ("stored",),
     "report.pair_view": ("compare",),
     "study.catalog": ("load_study",),
 }
@@ -55,4 +58,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [*__all__, "__version__"]

@@ -7,6 +7,7 @@ traceback. Exit codes: 0 done, 1 a clear error, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import difflib
 import logging
 import os
 import shlex
@@ -16,10 +17,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from lnsim.cli_text import bar
-from lnsim.errors import HubError, LnsimError
+from lnsim.errors import HubError, LnsimError, NotebookError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
 from lnsim.version import __version__
@@ -42,8 +43,11 @@ _SOURCE = (
 
 def run(words: Sequence[str]) -> int:
     """Do what the words say, and return the exit code; SystemExit with 2 for wrong usage, with 0 after help."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: on busy cores its threads wait for one another
     parser = _parser()
     options, rest = parser.parse_known_args(words)
+    if families := getattr(options, "families", None):
+        os.environ["LNSIM_FAMILIES"] = str(families.absolute())  # read where the table of families is first needed
     # argparse takes no more sources once an option stood between them; shells and people do not care.
     if [word for word in rest if word.startswith("-")] or (rest and not hasattr(options, "sources")):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -115,7 +119,7 @@ def _compare(options: argparse.Namespace) -> int:
     from lnsim.report.pair_view import Comparison, read_sources
 
     with bar(f"{options.a} and {options.b}") as progress:
-        a, b = read_sources([options.a, options.b], options.role, progress)
+        a, b = read_sources([options.a, options.b], options.role, progress, options.revision, options.model_type)
     for one in (a, b):
         if isinstance(one, LnsimError):
             _complain(one, options.debug)
@@ -124,8 +128,10 @@ def _compare(options: argparse.Namespace) -> int:
     with bar("permutations", unit="role") as progress:
         summary = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
     found = Comparison((options.a, options.b), a.vectors, b.vectors, summary)
+    if options.csv is not None:
+        _write_csv(options.csv, found)
     if not options.json:
-        print(found.text(), flush=True)
+        print(found.markdown() if options.markdown else found.text(), flush=True)
     try:
         page = None if options.report is None else str(_report(options, a, b, found))
     except LnsimError:
@@ -137,6 +143,15 @@ def _compare(options: argparse.Namespace) -> int:
     elif page is not None:
         print(f"Report: {page}", flush=True)
     return 0
+
+
+def _write_csv(path: Path, found: Comparison) -> None:
+    from lnsim.report.saving import write_whole
+
+    try:
+        write_whole(path, found.rows_as_csv().encode("utf-8"))
+    except OSError as error:
+        raise NotebookError(f"Writing the rows of every layer into '{path}': {error.strerror or error}.") from error
 
 
 def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comparison) -> Path:
@@ -155,13 +170,25 @@ def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comp
 def _list(options: argparse.Namespace) -> int:
     from lnsim.cli_text import listing, listing_text
 
-    found = listing()
-    print(json_text(found) if options.json else listing_text(found))
+    found = listing(options.pattern)
+    print(json_text(found) if options.json else listing_text(found, fold=not options.pattern))
+    return 0
+
+
+def _study(options: argparse.Namespace) -> int:
+    from lnsim.paths import from_here
+    from lnsim.study.new import new_study
+
+    path = new_study(options.name, options.sources)
+    words = {"path": from_here(path), "run": f"python run_all.py --study {options.name}"}
+    print(
+        json_text(words) if options.json else f"{words['path']}: add the relations that are known, then {words['run']}"
+    )
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="lnsim",
         description="Read only the normalisation weights of model checkpoints, and measure what they say about a "
         "common origin.",
@@ -172,16 +199,32 @@ def _parser() -> argparse.ArgumentParser:
     _add_inspect(commands)
     _add_extract(commands)
     _add_compare(commands)
-    _command(
-        commands, "list", _list, "Show the studies, and the stored models with their commits.", "lnsim list --json"
-    )
+    what = "Show the studies, and the stored models with their commits. Many models of one folder are one line."
+    parser_of_list = _command(commands, "list", _list, what, "lnsim list zoo", "lnsim list '*minilm*' --json")
+    parser_of_list.add_argument("pattern", nargs="?", default="", help="a part of a name, or a pattern with *")
+    what = "Make the file of a study from stored models or folders, which are read first."
+    study = _command(commands, "study", _study, what, "lnsim study new mine all-minilm-l6-v2 ./my-checkpoint")
+    study.add_argument("what", choices=["new"], metavar="new", help="the one thing there is to do")
+    study.add_argument("name", metavar="NAME", help="of the study: small letters, digits and _")
+    study.add_argument("sources", metavar="A B ...", nargs="+", help="stored models' names, folders or files")
     return parser
 
+
+class _Parser(argparse.ArgumentParser):
+    """One that tells a near name where a command is mistyped."""
+
+    def error(self, message: str) -> NoReturn:
+        wrong = message.partition("invalid choice: '")[2].partition("'")[0]
+        near = difflib.get_close_matches(wrong, _NAMES, n=1) if wrong else []
+        super().error(message + (f". Did you mean '{near[0]}'?" if near else ""))
+
+
+_NAMES = ("inspect", "extract", "compare", "list", "study", "new")
 
 _Commands = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 
 
-def _add_inspect(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_inspect(commands: _Commands[_Parser]) -> None:
     parser = _command(
         commands,
         "inspect",
@@ -196,7 +239,7 @@ def _add_inspect(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_reading(parser)
 
 
-def _add_extract(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_extract(commands: _Commands[_Parser]) -> None:
     parser = _command(
         commands,
         "extract",
@@ -218,7 +261,7 @@ def _add_extract(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
 
 
-def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_compare(commands: _Commands[_Parser]) -> None:
     parser = _command(
         commands,
         "compare",
@@ -232,6 +275,9 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("a", metavar="A", help=_SOURCE)
     parser.add_argument("b", metavar="B", help="the same")
+    _add_reading(parser)
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write cosine and r of every role and layer there")
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     only = "compare this role only, by lnsim's name or the Llama family's; may be repeated"
     parser.add_argument("--role", action="append", metavar="ROLE", help=only)
     parser.add_argument(
@@ -250,10 +296,13 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit of a repo id")
     parser.add_argument("--model-type", metavar="NAME", help="read it as this family, whatever its config says")
+    parser.add_argument(
+        "--families", type=Path, metavar="FILE", help="a table of families of your own, as families.toml"
+    )
 
 
 def _command(
-    commands: _Commands[argparse.ArgumentParser],
+    commands: _Commands[_Parser],
     name: str,
     work: Callable[[argparse.Namespace], int],
     what: str,

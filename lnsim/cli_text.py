@@ -6,8 +6,10 @@ Text from a repo must not steer the terminal, so all of it is made printable.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from typing import Any
 
 from lnsim.checkpoint.inspection import Inspection
@@ -15,6 +17,9 @@ from lnsim.checkpoint.source import Progress
 from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
 from lnsim.tables import aligned
 from lnsim.text import printable
+
+_MANY = 20
+"""Models of one folder from which they are one line."""
 
 __all__ = ["bar", "extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
 
@@ -78,8 +83,8 @@ def inspection_text(found: Inspection) -> str:
     return printable("\n".join(lines), keep="\n")
 
 
-def listing() -> dict[str, Any]:
-    """Studies and stored models, as ``list --json`` prints them.
+def listing(pattern: str = "") -> dict[str, Any]:
+    """Studies and stored models, as ``list --json`` prints them; those whose name, folder or repo id fits the pattern.
 
     A path is below the project folder, or whole where it lies elsewhere: an installed package has extracts of its own.
     """
@@ -92,8 +97,15 @@ def listing() -> dict[str, Any]:
     for name, path in stored_models().items():
         found, place = inspect(str(path)), path.relative_to(root) if path.is_relative_to(root) else path
         roles = {key: [role.n_layers, role.hidden_size] for key, role in found.roles.items()}
-        one = {"name": name, "repo_id": found.repo_id, "commit": found.commit, "model_type": found.model_type}
-        models.append({**one, "roles": roles, "path": place.as_posix()})
+        one: dict[str, Any] = {
+            "name": name,
+            "repo_id": found.repo_id,
+            "commit": found.commit,
+            "model_type": found.model_type,
+        }
+        one |= {"roles": roles, "path": place.as_posix()}
+        if any(fnmatch(str(one[key]).casefold(), f"*{pattern.casefold()}*") for key in ("name", "repo_id", "path")):
+            models.append(one)
     studies = [
         {"name": study.name, "title": study.title, "models": len(study.models), "sources": list(study.sources)}
         for study in map(load_study, list_studies())
@@ -101,11 +113,15 @@ def listing() -> dict[str, Any]:
     return {"studies": studies, "models": models}
 
 
-def listing_text(found: Mapping[str, Any]) -> str:
-    """The listing for a person."""
+def listing_text(found: Mapping[str, Any], fold: bool = True) -> str:
+    """The listing for a person; where it is to fold, the many models of one folder are one line."""
     studies = [(s["name"], s["models"], " ".join(s["sources"]), s["title"]) for s in found["studies"]]
     models = []
+    folders = Counter(m["path"].rpartition("/")[0] for m in found["models"])
     for m in found["models"]:
+        folder = m["path"].rpartition("/")[0]
+        if fold and folders[folder] > _MANY:
+            continue
         n_norms, widest = sum(n for n, _ in m["roles"].values()), max((w for _, w in m["roles"].values()), default=0)
         commit = (m["commit"] or "none recorded")[:14]
         models.append((m["name"], m["repo_id"] or "", commit, m["model_type"], f"{n_norms} of {widest} channels"))
@@ -113,7 +129,12 @@ def listing_text(found: Mapping[str, Any]) -> str:
         aligned(("study", "models", "sources", "title"), studies),
         aligned(("stored model", "repo id", "commit", "family", "norms"), models),
     ]
-    return printable("\n\n".join(tables), keep="\n")
+    folded = [
+        f"{folder}: {n} more models; lnsim list {folder.rpartition('/')[2]} shows them"
+        for folder, n in folders.items()
+        if fold and n > _MANY
+    ]
+    return printable("\n\n".join([*tables, *folded]), keep="\n")
 
 
 def _gaps(missing: Mapping[str, Sequence[int]], notes: Iterable[str]) -> list[str]:

@@ -31,6 +31,8 @@ def with_near_names(error: LnsimError, source: str) -> LnsimError:
         hint = f"Its vectors are stored here as '{known[wanted]}'." if known[wanted].casefold() != wanted else ""
     else:
         hint = f"Near names known here: {', '.join(map(repr, near))}." if near else ""
+    if not hint and "/" not in source:
+        hint = f"There is no folder, file or stored model '{source:.80}' here either."
     if not hint:
         return error
     told = type(error)(f"{error} {hint}").with_traceback(error.__traceback__)

@@ -134,7 +134,7 @@ def find_stored(name: str) -> Path:
     models = stored_models()
     if name in models:
         return models[name]
-    found = [key for key in models if _matches(name, key)]
+    found = [key for key, path in models.items() if _matches(name, key) or _is_below(name, path)]
     if len(found) == 1:
         return models[found[0]]
     if found:
@@ -144,6 +144,16 @@ def find_stored(name: str) -> Path:
     near = near_stored(name)
     hint = f"Did you mean {_listed(near)}?" if near else "'lnsim list' names them all."
     raise SourceError(f"There is no stored model '{name}' among the {len(models)} in data/vectors. {hint}")
+
+
+def stored() -> tuple[str, ...]:
+    """The names of all stored models, as ``lnsim.load`` takes them."""
+    return tuple(stored_models())
+
+
+def _is_below(name: str, path: Path) -> bool:
+    """True when the name is the file's with its folder, as in ``zoo/gpt2-code-8``."""
+    return "/" in name and path.as_posix().casefold().endswith(f"/{name.casefold()}{_SUFFIX}")
 
 
 def _matches(name: str, key: str) -> bool:

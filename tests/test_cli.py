@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,40 @@ def test_list_shows_studies_and_stored_models() -> None:
     assert by_name["smollm2-135m-instruct"]["roles"]["pre_attention"] == [30, 576]
     assert by_name["smollm2-135m-instruct"]["commit"] is None
     assert "smollm2-135m-instruct" in run("list")[1]
+
+
+def test_many_models_of_one_folder_are_one_line_and_a_pattern_shows_those_it_fits() -> None:
+    whole, zoo, named = (run("list", *words)[1] for words in ((), ("zoo",), ("*WHISPER*",)))
+    assert "zoo: 88 more models; lnsim list zoo shows them" in whole
+    assert ("gpt2-code-8-heavy" in whole, "gpt2-code-8-heavy" in zoo) == (False, True)
+    assert ("whisper-tiny.en" in named, "smollm2" in named) == (True, False)
+    assert [one["name"] for one in json.loads(run("list", "whisper", "--json")[1])["models"]] == ["whisper-tiny.en"]
+
+
+@pytest.mark.parametrize(("typed", "near"), [("compar", "compare"), ("inspct", "inspect"), ("lst", "list")])
+def test_a_mistyped_command_gets_a_near_one(typed: str, near: str) -> None:
+    code, _, err = run(typed, "a", "b")
+    assert code == 2
+    assert err.rstrip().endswith(f"Did you mean '{near}'?")
+
+
+def test_a_new_study_runs_from_stored_models_and_folders_and_all_that_is_wrong_is_said_at_once(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("studies", "vectors"):
+        shutil.copytree(ROOT / "data" / kind, tmp_path / "home" / "data" / kind, ignore=lambda *_: ["roots", "zoo"])
+    monkeypatch.setenv("LNSIM_HOME", str(tmp_path / "home"))
+    code, out, err = run("study", "new", "mine", "all-minilm-l6-v2", "sre-minilm-l6", str(model))
+    assert (code, err) == (0, "")
+    assert "then python run_all.py --study mine" in out
+    study = lnsim.load_study("mine")
+    assert [one.stored for one in study.models][:2] == ["all-minilm-l6-v2", "sre-minilm-l6"]
+    assert lnsim.load(study.models[2].stored).n_vectors == lnsim.load(str(model)).n_vectors  # read, and kept
+    assert study.experiments["13"]["comparisons"]["post_mlp"]["pairs"] == [["m1", "m2"]]
+    assert list(study.experiments) == ["00", "13"]
+    code, _, err = run("study", "new", "mine", "nothing-like-it", "all-minilm-l6-v2")
+    assert code == 1
+    assert "Making the study 'mine': 'mine' is a study already; There is no stored model 'nothing-like-it'" in err
 
 
 def test_extract_prints_one_object_a_source_on_both_sides_of_an_option(model: Path, tmp_path: Path) -> None:

@@ -67,6 +67,19 @@ def test_json_has_the_fields_of_the_contract_and_no_undefined_number() -> None:
     assert found["models"]["a"]["repo_id"] == "sentence-transformers/all-MiniLM-L6-v2"
 
 
+def test_rows_of_every_layer_go_into_a_csv_and_the_table_is_printed_in_markdown(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    code, out, _ = run("compare", "all-minilm-l6-v2", "sre-minilm-l6", *FEW, "--csv", str(path), "--markdown")
+    head, *rows = [line.split(",") for line in path.read_text("utf-8").splitlines()]
+    assert (code, head, len(rows)) == (0, ["role", "layer_a", "layer_b", "cosine", "r"], 13)
+    assert all(0.999 < float(row[4]) <= 1 for row in rows)
+    assert out.startswith("|  | post_attention | post_mlp | embedding |\n| --- | ---: | ---: | ---: |\n")
+    assert "\n**Strong shared-origin signal, layer by layer." in out
+    code, _, err = run("compare", "all-minilm-l6-v2", "sre-minilm-l6", *FEW, "--csv", str(tmp_path))
+    assert code == 1
+    assert "Writing the rows of every layer into" in err
+
+
 def test_the_text_is_a_table_of_100_columns_with_verdict_and_how_to_read_it() -> None:
     code, out, err = run("compare", "all-minilm-l6-v2", "multilingual-e5-small", *FEW)
     assert (code, err) == (0, "")

@@ -51,7 +51,7 @@ def test_importing_loading_testing_and_showing_load_nothing_heavy() -> None:
 
 def test_every_public_name_is_there() -> None:
     assert all(getattr(lnsim, name) is not None for name in lnsim.__all__)
-    assert set(lnsim.__all__) <= set(dir(lnsim))
+    assert dir(lnsim) == sorted([*lnsim.__all__, "__version__"])
     with pytest.raises(AttributeError, match="module 'lnsim' has no attribute 'nope'"):
         lnsim.nope  # noqa: B018
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import lnsim
 from lnsim.errors import SourceError
 from lnsim.paths import find_stored, project_root, stored_models, studies_dir, vectors_dir
 
@@ -94,3 +95,12 @@ def test_a_project_without_vectors_says_how_to_get_them(tmp_path: Path, monkeypa
     monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
     with pytest.raises(SourceError, match=r"data/vectors holds none\. 'lnsim extract' writes one"):
         find_stored("anything")
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [("zoo/gpt2-code-8", "zoo/gpt2-code-8"), ("sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")],
+)
+def test_a_stored_model_is_found_by_its_folder_and_by_the_repo_that_it_was_made_from(typed: str, name: str) -> None:
+    assert lnsim.load(typed).source == name
+    assert {"all-minilm-l6-v2", "gpt2-code-8"} <= set(lnsim.stored())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from report_notebooks import small
@@ -110,11 +111,32 @@ def test_parameters_are_those_of_the_tagged_cell_without_which_a_notebook_is_ref
         known_parameters(small(tmp_path, tagged=False))
 
 
+KNOWN = {
+    "00": {"study": "s", "source": "auto"},
+    "01": {"study": "s", "source": "auto", "seed": 0, "roles": ["pre_attention"], "threshold": 0.5},
+}
+
+
 def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
-    known = {"00": ("study", "source"), "01": ("study", "source", "seed", "roles")}
-    check_parameters(known, {"seed": 1})
-    with pytest.raises(NotebookError, match=r"Setting 'sead': .* Known are 00: none; 01: seed, roles"):
-        check_parameters(known, {"sead": 1})
+    check_parameters(KNOWN, {"seed": 1, "threshold": 1, "roles": ["pre_mlp"]})
+    with pytest.raises(NotebookError, match=r"Setting 'sead': .* Known are 00: none; 01: seed, roles, threshold"):
+        check_parameters(KNOWN, {"sead": 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seed": "abc"}, r"Setting 'seed' to 'abc': expected a int, such as 0"),
+        ({"seed": -1}, r"Setting 'seed' to -1: expected a whole number from 0 to 4294967295"),
+        ({"roles": "pre_mlp"}, r"Setting 'roles' to 'pre_mlp': expected a list, such as \['pre_attention'\]"),
+        ({"threshold": "high"}, r"Setting 'threshold' to 'high': expected a float"),
+    ],
+)
+def test_a_value_of_another_kind_than_stands_there_is_refused_before_anything_runs(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(NotebookError, match=message):
+        check_parameters(KNOWN, given)
 
 
 @pytest.mark.parametrize("only", ["01,05", "1,5", " 01 , 05 "])

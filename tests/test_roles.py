@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -1044,3 +1048,32 @@ def test_a_parameter_of_the_block_itself_is_cut_into_name_and_kind() -> None:
 def test_a_long_list_of_names_is_cut_with_a_count() -> None:
     names = [parse_name(f"norm_{letter}.weight", (8,)) for letter in "abcdefghijklmnop"]
     assert collapse(names, limit=3)[-1] == "and 13 more"
+
+
+OWN = """
+[families.mine]
+types = "mine"
+table = '''
+blocks.*.first   pre_attention
+blocks.*.second  pre_mlp'''
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (OWN, "pre_attention pre_mlp"),
+        ("[families.mine", "Reading families from"),
+        ("[families.mine]\ntable = 'a b'", "expected entries as in families.toml"),
+    ],
+)
+def test_a_file_of_families_of_ones_own_is_read_beside_the_table(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(content, "utf-8")
+    code = (
+        "from lnsim.checkpoint.families.table import FAMILIES\n"
+        "print(*(one.role for family in FAMILIES if family.name == 'mine' for one in family.stacks[0].patterns))\n"
+        "assert any(family.name == 'llama' for family in FAMILIES)"
+    )
+    environment = {**os.environ, "LNSIM_FAMILIES": str(tmp_path / "own.toml")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert told in done.stdout + done.stderr

@@ -85,6 +85,10 @@ class RoleVectors:
     offset: float = 0.0
     dtypes: tuple[str, ...] = ()
 
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The effective γ, so that ``pairwise`` and NumPy take these vectors as they are."""
+        return np.array(self.scale, dtype=dtype, copy=copy)
+
     def __post_init__(self) -> None:
         n_layers = len(self.layers)
         if self.scale.shape != self.stored.shape or self.scale.ndim != 2 or len(self.scale) != n_layers:

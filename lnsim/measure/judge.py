@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class Rows:
     obstacle: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """The verdict on one pair.
 
@@ -87,19 +86,9 @@ class Judgement:
     p_adjusted: float | None
     rows: Rows
 
-    @cached_property
-    def _ends(self) -> tuple[float | None, float | None]:
+    def interval(self) -> tuple[float | None, float | None]:
+        """The ends of an interval of r that holds 95 % of draws of the channels; None without a test."""
         return (None, None) if self.test is None else r_interval(self.rows.stacks, self.test.seed)
-
-    @property
-    def r_low(self) -> float | None:
-        """With ``r_high`` the interval of r that holds 95 % of draws of the channels; None without a test."""
-        return self._ends[0]
-
-    @property
-    def r_high(self) -> float | None:
-        """The other end."""
-        return self._ends[1]
 
     @property
     def strength(self) -> str:

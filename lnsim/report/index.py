@@ -51,7 +51,9 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
     # A replica says nothing about real models, so nothing of it stands above the studies.
     every = [section.reports[number] for section in sections for number in sorted(section.reports)]
     real = [report for report in every if report.page["source"] != "replica"]
-    pictured = sorted((report for report in real if report.headline), key=lambda one: _about(one) != "dispute")
+    pictured = sorted(
+        (report for report in real if report.headline), key=lambda one: one.page.get("about") != "dispute"
+    )
     paired = next((report for report in real if report.pairs), None)
     # Captions are named by their number on the report, and two of them could have the same.
     verdicts = [
@@ -78,13 +80,9 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
     return write_text(path, f"{page}\n")
 
 
-def _about(report: Report) -> str:
-    return str(report.page.get("about", "general"))
-
-
 def _headlines(real: Sequence[Report], about: str) -> list[Statement]:
     """What the reports say at the top of the index about one of its questions, each with a link to its entry."""
-    pages = [one.page for one in real if one.page.get("headline") and _about(one) == about]
+    pages = [one.page for one in real if one.page.get("headline") and one.page.get("about", "general") == about]
     return [
         (str(page["headline"]), f"#{page['study']}-{page['number']}", f"{page['study']} {page['number']}")
         for page in pages[:_MOST_HEADLINES]

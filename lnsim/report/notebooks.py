@@ -12,7 +12,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,8 +136,16 @@ def _literal(name: str, text: str, notebook: Notebook) -> Any:
         ) from None
 
 
-def check_parameters(known: Mapping[str, Iterable[str]], given: Mapping[str, Any]) -> None:
-    """Refuse a parameter that none of the notebooks (by number) knows; NotebookError names the known ones."""
+def check_parameters(known: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
+    """Refuse a parameter that none of the notebooks (by number) knows, or a value of another type than stands there."""
+    for name, value in given.items():
+        stands = [parameters[name] for parameters in known.values() if parameters.get(name) is not None]
+        if stands and not isinstance(value, (int, float) if isinstance(stands[0], float) else type(stands[0])):
+            raise NotebookError(
+                f"Setting '{name}' to {value!r:.80}: expected a {type(stands[0]).__name__}, such as {stands[0]!r:.80}."
+            )
+        if isinstance(value, int) and not 0 <= value < 2**32:
+            raise NotebookError(f"Setting '{name}' to {value}: expected a whole number from 0 to {2**32 - 1}.")
     names = {name for parameters in known.values() for name in parameters}
     if unknown := sorted(set(given) - names):
         listed = "; ".join(

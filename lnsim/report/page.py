@@ -111,22 +111,17 @@ class Page:
         self.opened(found.kind, found.vectors, found.missing, all_of_them=True)
         return dict(found.vectors)
 
-    def load_available(self, keys: Iterable[str]) -> dict[str, NormVectors]:
+    def load_available(self, keys: Iterable[str], or_none: bool = False) -> dict[str, NormVectors]:
         """The vectors of those models that have some, by key; the others are named on the page with their reasons.
 
-        StudyError where none has any.
+        StudyError where none has any, unless the page has published numbers to rest on (`or_none`).
         """
         found = study_vectors(self.study, self.source, list(keys))
+        if or_none and not found.vectors:
+            self.kind = "measured"
+            return {}
         self.opened(found.kind, found.vectors, found.missing)
         return dict(found.vectors)
-
-    def load_any(self, keys: Iterable[str]) -> dict[str, NormVectors]:
-        """As ``load_available``, or none where the study has no vectors here: the page rests on published numbers."""
-        keys = list(keys)
-        if study_vectors(self.study, self.source, keys).vectors:
-            return self.load_available(keys)
-        self.kind = "measured"
-        return {}
 
     def measured(self, name: str) -> pd.DataFrame:
         """A table of numbers that others measured and published, from ``data/measured``; the provenance names it.

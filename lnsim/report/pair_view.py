@@ -104,8 +104,7 @@ class Comparison:
             "strength": found.strength,
             "sentence": self.sentence,
             "r": None if test is None else test.r,
-            "r_low": found.r_low,
-            "r_high": found.r_high,
+            **dict(zip(("r_low", "r_high"), found.interval(), strict=True)),
             **{name: None if test is None else getattr(test, name) for name in measured},
         }
 
@@ -116,6 +115,22 @@ class Comparison:
         measures = _columns_that_fit(self._measures()) if self.summary.roles else ()
         wrapped = (line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  "))
         return printable("\n".join([models, "", *measures, *wrapped]), keep="\n")
+
+    def markdown(self) -> str:
+        """The table of measures in Markdown, then the verdict and its test."""
+        head, *rows = self._measures() if self.summary.roles else [["", "nothing compared"]]
+        lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+        table = "\n".join(f"| {' | '.join(cell.strip().replace('|', '&#124;') for cell in line)} |" for line in lines)
+        return printable("\n\n".join([table, f"**{self.sentence}**", *self.test_in_words]), keep="\n")
+
+    def rows_as_csv(self) -> str:
+        """One line a role and layer: role, layer_a, layer_b, cosine, r."""
+        rows = [
+            (role, cell["layer_a"], cell["layer_b"], cell["cosine"], cell["r"])
+            for role, one in self.summary.roles.items()
+            for cell in asdict(one)["by_layer"]
+        ]
+        return "".join(f"{','.join(map(str, row))}\n" for row in [("role", "layer_a", "layer_b", "cosine", "r"), *rows])
 
     def to_frame(self) -> pd.DataFrame:
         """One row a role: the measures of ``lnsim compare --json``; what is not defined is missing."""
@@ -187,13 +202,13 @@ class Comparison:
         found, test = self.summary.judgement, self.summary.judgement.test
         if test is None:
             return ()
-        digits = len(str(test.n_permutations))
+        (low, high), digits = found.interval(), len(str(test.n_permutations))
         pvalue, error, by_r, by_ranks = (
             f"{value:.{digits}f}" for value in (test.pvalue, test.pvalue_se, test.p_r, test.p_ranks)
         )
         return (
-            f"Mean r over {count(test.n_rows, 'norm')} of the residual stream: {test.r:.4f} (95 %: {found.r_low:.4f} "
-            f"to {found.r_high:.4f}), as where {100 * test.pattern_kept:.0f} % of a pattern is kept; p = {pvalue} ± "
+            f"Mean r over {count(test.n_rows, 'norm')} of the residual stream: {test.r:.4f} (95 %: {low:.4f} to "
+            f"{high:.4f}), as where {100 * test.pattern_kept:.0f} % of a pattern is kept; p = {pvalue} ± "
             f"{error}, the larger of that by r ({by_r}) and by ranks ({by_ranks}).",
             f"p: the share of {count(test.n_permutations, 'permutation')} of b's channels (one for all norms; seed "
             f"{test.seed}) that give as much. A cosine near 1 is the usual case, for strangers too.",
@@ -240,10 +255,14 @@ def compare(
 
 
 def read_sources(
-    sources: Sequence[str | Path], roles: Iterable[str] | None, progress: Progress = no_progress
+    sources: Sequence[str | Path],
+    roles: Iterable[str] | None,
+    progress: Progress = no_progress,
+    revision: str | None = None,
+    model_type: str | None = None,
 ) -> list[Extracted | LnsimError]:
     """Read sources, two of them at once; an error, with near names, stands in the place of what could not be read."""
-    asked = [Question.of(source, roles) for source in sources]
+    asked = [Question.of(source, roles, revision, model_type=model_type) for source in sources]
     found = read_pair(*asked, progress=progress) if len(asked) == 2 else list(read_many(asked))
     return [
         with_near_names(one, str(source)) if isinstance(one, LnsimError) else one

@@ -12,6 +12,7 @@ on paper a figure that is cut, a table wider than the page or code that is unfol
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -50,6 +51,12 @@ SCRIPT = """() => {
     below: [...document.querySelectorAll('.first + div dt')].map(e => e.parentElement.getBoundingClientRect().bottom),
     errors: document.querySelectorAll('.stream.error').length,
     stray: document.querySelectorAll('.stream:not(.error), img[alt="A figure without a description"]').length,
+    cut: [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1
+      && !getComputedStyle(e).backgroundImage.includes('gradient')).length,
+    unsaid: [...document.querySelectorAll('.scroll.long caption')].filter(e => !/rows; the box scrolls/.test(e.textContent))
+      .map(e => e.textContent.slice(0, 60)),
+    findings: [...document.querySelectorAll('.says .lead')].filter(e => e.querySelector('dt').textContent === 'Finding')
+      .map(e => e.querySelector('dd').textContent),
     formulas: [...document.querySelectorAll('main .md')].filter(e => /\\$[^$]+\\$/.test(e.innerText)).length,
   };
 }"""
@@ -64,6 +71,8 @@ class View:
     height: int
     scheme: str
 
+
+MOST_WORDS, MOST_NUMBERS = 40, 4
 
 VIEWS = (
     View("light", 1200, 800, "light"),
@@ -171,6 +180,11 @@ def judge(page: Page, path: Path, view: View) -> Iterator[str]:
         yield f"{facts['stray']} cells show a value or a picture of their own, which is no part of the page"
     if facts["formulas"]:
         yield f"{facts['formulas']} texts show a formula as its source"
+    if facts["cut"]:
+        yield f"{facts['cut']} tables are wider than their box without a sign of it"
+    if facts["unsaid"]:
+        yield f"boxes that scroll and do not say how many rows there are: {'; '.join(facts['unsaid'])}"
+    yield from judge_findings(facts["findings"])
     if facts["unlinked"]:
         yield f"tables without a link to their CSV: {'; '.join(facts['unlinked'])}"
     if facts["below"] and (last := max(facts["below"])) > view.height:
@@ -180,6 +194,15 @@ def judge(page: Page, path: Path, view: View) -> Iterator[str]:
     for link in sorted(set(facts["links"])):
         if not resolves(link, path):
             yield f"a link leads nowhere: {link}"
+
+
+def judge_findings(findings: list[str]) -> Iterator[str]:
+    """A finding is one sentence: at most 40 words and four numbers; names and distributions such as N(0, 1) have none."""
+    for finding in findings:
+        plain = re.sub(r"\|?N\([^)]*\)\|?", "", finding)
+        words, numbers = len(finding.split()), re.findall(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?![\w-])", plain)
+        if words > MOST_WORDS or len(numbers) > MOST_NUMBERS:
+            yield f"a finding of {words} words and {len(numbers)} numbers: {finding[:80]}"
 
 
 def judge_headings(levels: list[int]) -> Iterator[str]:

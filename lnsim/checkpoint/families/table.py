@@ -32,6 +32,7 @@ error is better than a wrong role.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.families.config import CONDITIONS, KINDS, Config
+from lnsim.errors import RoleError
 
 __all__ = ["FAMILIES", "NORM_TYPES", "ROLES", "TOWERS", "Family", "Pattern", "Stack", "patterns"]
 
@@ -219,7 +221,25 @@ def _stack(entry: dict[str, Any], content: Mapping[str, Any]) -> Stack:
     )
 
 
-_CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+def _content(own: str) -> dict[str, Any]:
+    """The table that comes with the package, and the entries of a file of one's own in front of it."""
+    content = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+    if own:
+        try:
+            more = tomllib.loads(Path(own).read_text("utf-8"))
+            list(_families(content | more | {"families": {name: dict(one) for name, one in more["families"].items()}}))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RoleError(
+                f"Reading families from '{own}': expected entries as in families.toml, found {error!r}."
+            ) from error
+        content["families"] = more["families"] | content["families"]
+    return content
+
+
+FAMILIES_VARIABLE = "LNSIM_FAMILIES"
+"""Environment variable that names a file of families of one's own; ``--families`` sets it."""
+
+_CONTENT = _content(os.environ.get(FAMILIES_VARIABLE, ""))
 FAMILIES: tuple[Family, ...] = tuple(_families(_CONTENT))
 
 
