@@ -53,8 +53,8 @@ SCRIPT = """() => {
     stray: document.querySelectorAll('.stream:not(.error), img[alt="A figure without a description"]').length,
     cut: [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1
       && !getComputedStyle(e).backgroundImage.includes('gradient')).length,
-    unsaid: [...document.querySelectorAll('.scroll.long caption')].filter(e => !/rows; the box scrolls/.test(e.textContent))
-      .map(e => e.textContent.slice(0, 60)),
+    unsaid: [...document.querySelectorAll('.scroll.long caption')]
+      .filter(e => !/rows; the box scrolls/.test(e.textContent)).map(e => e.textContent.slice(0, 60)),
     findings: [...document.querySelectorAll('.says .lead')].filter(e => e.querySelector('dt').textContent === 'Finding')
       .map(e => e.querySelector('dd').textContent),
     formulas: [...document.querySelectorAll('main .md')].filter(e => /\\$[^$]+\\$/.test(e.innerText)).length,
@@ -197,7 +197,7 @@ def judge(page: Page, path: Path, view: View) -> Iterator[str]:
 
 
 def judge_findings(findings: list[str]) -> Iterator[str]:
-    """A finding is one sentence: at most 40 words and four numbers; names and distributions such as N(0, 1) have none."""
+    """A finding is one sentence: at most 40 words and four numbers, names and N(0, 1) not counted."""
     for finding in findings:
         plain = re.sub(r"\|?N\([^)]*\)\|?", "", finding)
         words, numbers = len(finding.split()), re.findall(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?![\w-])", plain)
