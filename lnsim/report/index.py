@@ -75,7 +75,7 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
         sentence=_sentence,
         by_reason=_by_reason,
         traced={one.run.study for one in sections if (path.parent / one.run.study / PAGE).is_file()},
-        provenance=markup.provenance(_foot([section.run for section in sections])),
+        provenance=markup.provenance([("Read", _compared(real)), *_foot([section.run for section in sections])]),
     )
     return write_text(path, f"{page}\n")
 
@@ -95,8 +95,8 @@ def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
     if not any(found for _, found in rows):  # without headlines, the findings of the latest reports
         latest = [f"{one.title} {one.page['finding']}" for one in real[::-1][:_MOST_HEADLINES]]
         rows = [("In general", [*latest] or ["No report on real weights was made yet, so there is nothing to say."])]
-    own = "`lnsim compare A B --report DIR` writes a page on any two models: repo ids, folders, files or stored models."
-    return [(label, found) for label, found in rows if found] + [("Your own", [own]), ("Read", [_compared(real)])]
+    own = "`lnsim compare A B --report DIR` writes a page on any two models."
+    return [(label, found) for label, found in rows if found] + [("Your own", [own])]
 
 
 def _by_reason(not_run: Mapping[str, str]) -> list[tuple[str, str]]:
