@@ -11,6 +11,7 @@ this machine shows.
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -34,6 +35,7 @@ def stacks() -> list[tuple[object, object]]:
 
 def child(case: str) -> None:
     """Do one case, and print what came out and the peak of this process in MiB."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy, as the command line does
     import numpy as np
 
     import lnsim

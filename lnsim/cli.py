@@ -171,6 +171,8 @@ def _list(options: argparse.Namespace) -> int:
     from lnsim.cli_text import listing, listing_text
 
     found = listing(options.pattern)
+    if options.pattern and not found["models"]:
+        print(f"lnsim: no stored model fits '{printable(options.pattern)}'.", file=sys.stderr)
     print(json_text(found) if options.json else listing_text(found, fold=not options.pattern))
     return 0
 
@@ -181,9 +183,8 @@ def _study(options: argparse.Namespace) -> int:
 
     path = new_study(options.name, options.sources)
     words = {"path": from_here(path), "run": f"python run_all.py --study {options.name}"}
-    print(
-        json_text(words) if options.json else f"{words['path']}: add the relations that are known, then {words['run']}"
-    )
+    told = "{path}: add the relations that are known, then {run}".format(**words)
+    print(json_text(words) if options.json else told)
     return 0
 
 
@@ -294,11 +295,9 @@ def _add_compare(commands: _Commands[_Parser]) -> None:
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit of a repo id")
+    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit of what lies on the Hub")
     parser.add_argument("--model-type", metavar="NAME", help="read it as this family, whatever its config says")
-    parser.add_argument(
-        "--families", type=Path, metavar="FILE", help="a table of families of your own, as families.toml"
-    )
+    parser.add_argument("--families", type=Path, metavar="FILE", help="families of your own, as in families.toml")
 
 
 def _command(

@@ -97,13 +97,8 @@ def listing(pattern: str = "") -> dict[str, Any]:
     for name, path in stored_models().items():
         found, place = inspect(str(path)), path.relative_to(root) if path.is_relative_to(root) else path
         roles = {key: [role.n_layers, role.hidden_size] for key, role in found.roles.items()}
-        one: dict[str, Any] = {
-            "name": name,
-            "repo_id": found.repo_id,
-            "commit": found.commit,
-            "model_type": found.model_type,
-        }
-        one |= {"roles": roles, "path": place.as_posix()}
+        one: dict[str, Any] = {"name": name, "repo_id": found.repo_id, "commit": found.commit}
+        one |= {"model_type": found.model_type, "roles": roles, "path": place.as_posix()}
         if any(fnmatch(str(one[key]).casefold(), f"*{pattern.casefold()}*") for key in ("name", "repo_id", "path")):
             models.append(one)
     studies = [
@@ -118,22 +113,19 @@ def listing_text(found: Mapping[str, Any], fold: bool = True) -> str:
     studies = [(s["name"], s["models"], " ".join(s["sources"]), s["title"]) for s in found["studies"]]
     models = []
     folders = Counter(m["path"].rpartition("/")[0] for m in found["models"])
+    many = {folder: n for folder, n in folders.items() if fold and n > _MANY}
     for m in found["models"]:
-        folder = m["path"].rpartition("/")[0]
-        if fold and folders[folder] > _MANY:
+        if m["path"].rpartition("/")[0] in many:
             continue
         n_norms, widest = sum(n for n, _ in m["roles"].values()), max((w for _, w in m["roles"].values()), default=0)
-        commit = (m["commit"] or "none recorded")[:14]
+        commit = (m["commit"] or "-")[:14]
         models.append((m["name"], m["repo_id"] or "", commit, m["model_type"], f"{n_norms} of {widest} channels"))
     tables = [
         aligned(("study", "models", "sources", "title"), studies),
         aligned(("stored model", "repo id", "commit", "family", "norms"), models),
     ]
-    folded = [
-        f"{folder}: {n} more models; lnsim list {folder.rpartition('/')[2]} shows them"
-        for folder, n in folders.items()
-        if fold and n > _MANY
-    ]
+    shown_by = {folder: f"lnsim list {folder.rpartition('/')[2]} shows them" for folder in many}
+    folded = [f"{folder}: {n} more models; {shown_by[folder]}" for folder, n in many.items()]
     return printable("\n\n".join([*tables, *folded]), keep="\n")
 
 

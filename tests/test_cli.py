@@ -105,6 +105,7 @@ def test_many_models_of_one_folder_are_one_line_and_a_pattern_shows_those_it_fit
     assert "zoo: 88 more models; lnsim list zoo shows them" in whole
     assert ("gpt2-code-8-heavy" in whole, "gpt2-code-8-heavy" in zoo) == (False, True)
     assert ("whisper-tiny.en" in named, "smollm2" in named) == (True, False)
+    assert run("list", "nothing-like-it")[2] == "lnsim: no stored model fits 'nothing-like-it'.\n"
     assert [one["name"] for one in json.loads(run("list", "whisper", "--json")[1])["models"]] == ["whisper-tiny.en"]
 
 
@@ -167,3 +168,8 @@ def test_help_shows_an_example(command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0
     assert f"examples:\n  lnsim {command}" in out
+
+
+@pytest.mark.parametrize("typed", ["zoo/gpt2-code-8", " all-minilm-l6-v2 ", "All-MiniLM-L6-v2/"])
+def test_a_stored_model_is_read_by_its_name_however_it_was_pasted(typed: str) -> None:
+    assert run("inspect", typed)[0] == 0

@@ -146,6 +146,16 @@ def test_nothing_to_compare_is_a_verdict_and_of_two_that_fail_both_are_named(lla
     code, out, err = run("compare", str(llama), "sre-minilm-l6", "--role", "pre_mlp")
     assert (code, out) == (1, "")
     assert "it has no such norms. It has: embedding, post_attention, post_mlp." in err
+    assert "Did you mean 'post_mlp'?" in run("compare", "all-minilm-l6-v2", "sre-minilm-l6", "--role", "post_mpl")[2]
+
+
+def test_a_revision_is_for_those_of_the_two_that_lie_on_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    code, _, err = run("compare", "sre-minilm-l6", "owner/name", "--revision", "v1")
+    assert (code, "owner/name@v1" in err, "sre-minilm-l6" in err) == (1, True, False)
+    err = run("compare", "sre-minilm-l6", "all-minilm-l6-v2", "--revision", "v1")[2]
+    assert err.count("it lies on disk, where there is no revision 'v1' to choose") == 2
 
 
 @pytest.mark.parametrize(("a", "b"), [("all-minilm-16-v2", "sre-minilm-l6"), ("sre-minilm-l6", "all-minilm-16-v2")])

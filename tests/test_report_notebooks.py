@@ -126,10 +126,13 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"seed": "abc"}, r"Setting 'seed' to 'abc': expected a int, such as 0"),
+        ({"seed": "abc"}, r"Setting 'seed' to 'abc': expected a value of type int, such as 0"),
         ({"seed": -1}, r"Setting 'seed' to -1: expected a whole number from 0 to 4294967295"),
-        ({"roles": "pre_mlp"}, r"Setting 'roles' to 'pre_mlp': expected a list, such as \['pre_attention'\]"),
-        ({"threshold": "high"}, r"Setting 'threshold' to 'high': expected a float"),
+        (
+            {"roles": "pre_mlp"},
+            r"Setting 'roles' to 'pre_mlp': expected a value of type list, such as \['pre_attention'\]",
+        ),
+        ({"threshold": "high"}, r"Setting 'threshold' to 'high': expected a value of type float"),
     ],
 )
 def test_a_value_of_another_kind_than_stands_there_is_refused_before_anything_runs(

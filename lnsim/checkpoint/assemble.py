@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -115,7 +116,8 @@ def _wanted(
         matching = _named(name, groups, main_tower)
         if not matching:
             known = ", ".join(sorted(dict.fromkeys(group.partition("other/")[0] or "other" for group in groups)))
-            raise RoleError(f"Selecting role '{name}' of {where}: it has no such norms. It has: {known}.")
+            near = "".join(f" Did you mean '{one}'?" for one in difflib.get_close_matches(name, groups, n=1))
+            raise RoleError(f"Selecting role '{name}' of {where}: it has no such norms. It has: {known}.{near}")
         chosen.extend(matching)
     return list(dict.fromkeys(chosen))
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from lnsim.checkpoint.hub.checkpoint import Repo
 
 __all__ = [
-    "IN_FLIGHT", "Found", "Origin", "choose_paths", "find_source", "open_checkpoint", "open_found", "open_stored",
-    "origin_of",
+    "IN_FLIGHT", "Found", "Origin", "choose_paths", "find_source", "lies_on_disk", "open_checkpoint", "open_found",
+    "open_stored", "origin_of",
 ]  # fmt: skip
 
 IN_FLIGHT = 16
@@ -211,14 +211,21 @@ def _open_path(path: Path, source: str) -> Checkpoint:
 def _find_on_disk(source: str) -> Path | None:
     if (path := path_on_disk(source)) is not None:
         return path
-    plain = source.rstrip("/")
+    plain = source.strip().rstrip("/")
     # A file named with its folder, or behind an @ or an address, may be one on the Hub.
     at_most_a_folder = plain.count("/") < 2 and not {"@", ":"} & set(plain)
     if not plain or _LOOKS_LOCAL.match(source) or (plain.endswith(".safetensors") and at_most_a_folder):
         raise SourceError(f"Opening '{source}': there is no such file or folder.")
-    if "/" not in plain and any(name.lower() == plain.lower() for name in stored_models()):
-        return find_stored(plain)
-    return None
+    names = ((name, f"{path.parent.name}/{path.stem}") for name, path in stored_models().items())
+    return find_stored(plain) if any(plain.lower() in map(str.lower, both) for both in names) else None
+
+
+def lies_on_disk(source: str) -> bool:
+    """True for a stored model or what was meant as a path, there or not: neither has a revision to choose."""
+    try:
+        return _find_on_disk(source) is not None
+    except SourceError:
+        return True
 
 
 def _check_no_slip(source: str) -> None:

@@ -142,7 +142,8 @@ def check_parameters(known: Mapping[str, Mapping[str, Any]], given: Mapping[str,
         stands = [parameters[name] for parameters in known.values() if parameters.get(name) is not None]
         if stands and not isinstance(value, (int, float) if isinstance(stands[0], float) else type(stands[0])):
             raise NotebookError(
-                f"Setting '{name}' to {value!r:.80}: expected a {type(stands[0]).__name__}, such as {stands[0]!r:.80}."
+                f"Setting '{name}' to {value!r:.80}: expected a value of type {type(stands[0]).__name__}, "
+                f"such as {stands[0]!r:.80}."
             )
         if isinstance(value, int) and not 0 <= value < 2**32:
             raise NotebookError(f"Setting '{name}' to {value}: expected a whole number from 0 to {2**32 - 1}.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lnsim.checkpoint.extract import Extracted, read_many, read_pair
+from lnsim.checkpoint.opening import lies_on_disk
 from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
@@ -261,8 +262,12 @@ def read_sources(
     revision: str | None = None,
     model_type: str | None = None,
 ) -> list[Extracted | LnsimError]:
-    """Read sources, two of them at once; an error, with near names, stands in the place of what could not be read."""
-    asked = [Question.of(source, roles, revision, model_type=model_type) for source in sources]
+    """Read sources, two of them at once; an error, with near names, stands in the place of what could not be read.
+
+    The revision is for those on the Hub; where none is there, each says that it has none to choose.
+    """
+    on_hub = [source for source in sources if not lies_on_disk(str(source))] or sources
+    asked = [Question.of(s, roles, revision if s in on_hub else None, model_type=model_type) for s in sources]
     found = read_pair(*asked, progress=progress) if len(asked) == 2 else list(read_many(asked))
     return [
         with_near_names(one, str(source)) if isinstance(one, LnsimError) else one

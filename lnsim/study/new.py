@@ -18,6 +18,7 @@ from lnsim.paths import studies_dir, vectors_dir
 
 __all__ = ["new_study"]
 
+_STUDY = 'title = {}\nabout = {}\nsources = ["stored"]\n'
 _MODEL = '[[models]]\nkey = {}\nlabel = {}\nstored = {}\ncolour = {}\nfamily = {}\nkind = "dense"\n'
 
 
@@ -42,9 +43,7 @@ def new_study(name: str, sources: Sequence[str]) -> Path:
         raise StudyError(f"Making the study '{name}': {'; '.join(wrong)}.")
     keys = {source: f"m{place}" for place, source in enumerate(stored, start=1)}
     colours = [colorsys.hls_to_rgb(place / len(stored), 0.42, 0.55) for place in range(len(stored))]
-    parts = [
-        f'title = {_text(", ".join(keys))}\nabout = {_text(f"Made by lnsim study new {name}.")}\nsources = ["stored"]\n'
-    ]
+    parts = [_STUDY.format(_text(", ".join(keys)), _text(f"Made by lnsim study new {name}."))]
     for (source, (where, vectors)), rgb in zip(stored.items(), colours, strict=True):
         colour = "#" + "".join(f"{round(255 * one):02x}" for one in rgb)
         given = (keys[source], Path(source).name, where, colour, vectors.model_type)
