@@ -19,7 +19,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from lnsim.cli_text import bar
 from lnsim.errors import HubError, LnsimError, NotebookError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
@@ -80,7 +79,7 @@ def main() -> None:
 
 def _inspect(options: argparse.Namespace) -> int:
     from lnsim.checkpoint.inspection import inspect
-    from lnsim.cli_text import inspection_text
+    from lnsim.cli_text import bar, inspection_text
 
     try:
         with bar(f"headers of {options.source}") as progress:
@@ -94,7 +93,7 @@ def _inspect(options: argparse.Namespace) -> int:
 def _extract(options: argparse.Namespace) -> int:
     from lnsim.checkpoint.extract import extract_many
     from lnsim.checkpoint.reading import Question
-    from lnsim.cli_text import extract_record, extract_text
+    from lnsim.cli_text import bar, extract_record, extract_text
 
     asked = {"everything": options.all, "model_type": options.model_type}
     questions = [Question.of(source, options.role, options.revision, **asked) for source in options.sources]
@@ -115,6 +114,7 @@ def _compare(options: argparse.Namespace) -> int:
 
     JSON is one object and comes when all is done, also where the report fails.
     """
+    from lnsim.cli_text import bar
     from lnsim.measure.compare import summarise_pair
     from lnsim.report.pair_view import Comparison, read_sources
 
@@ -156,6 +156,7 @@ def _write_csv(path: Path, found: Comparison) -> None:
 
 def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comparison) -> Path:
     # Imported here: a comparison alone needs none of what a report needs.
+    from lnsim.cli_text import bar
     from lnsim.report.two_models import write_page_of_two
 
     roles, words = list(options.role or ()), ["lnsim", "compare", options.a, options.b]

@@ -173,3 +173,11 @@ def test_help_shows_an_example(command: str) -> None:
 @pytest.mark.parametrize("typed", ["zoo/gpt2-code-8", " all-minilm-l6-v2 ", "All-MiniLM-L6-v2/"])
 def test_a_stored_model_is_read_by_its_name_however_it_was_pasted(typed: str) -> None:
     assert run("inspect", typed)[0] == 0
+
+
+def test_what_the_command_line_sets_is_set_before_numpy_and_the_families_are_read(tmp_path: Path) -> None:
+    code = "import sys, lnsim.cli; print({'numpy', 'lnsim.checkpoint.families.table'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    (tmp_path / "own.toml").write_text("[families.mine", "utf-8")
+    words = ["-m", "lnsim", "inspect", "sre-minilm-l6", "--families", str(tmp_path / "own.toml")]
+    assert "Reading families from" in subprocess.run([sys.executable, *words], capture_output=True, text=True).stderr
