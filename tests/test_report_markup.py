@@ -34,7 +34,7 @@ def test_a_badge_names_the_source() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: markup.badge("auto"), "'auto' is not a source of vectors; known are stored, hub, measured, replica"),
+        (lambda: markup.badge("auto"), "'auto' is not a source of .*; known are stored, hub, measured, given, replica"),
         (lambda: markup.image(b"<svg/>", "  "), "it has no alt text"),
         (lambda: markup.columns(["a"], []), "'It does not show'"),
     ],

@@ -135,6 +135,7 @@ def test_a_page_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
     assert (
         "Strong shared-origin signal, layer by layer" if others == "with controls" else "No shared-origin signal"
     ) in first
+    assert ("REAL WEIGHTS, stored" if others == "with controls" else "WEIGHTS AS GIVEN") in text
     assert "lnsim compare" in text[text.rindex("Made again by") :]
     assert "run_all.py" not in text[text.rindex("Made again by") :]
     assert ">nan<" not in text

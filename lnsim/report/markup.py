@@ -36,6 +36,7 @@ BADGES = {
     "stored": ("real", "REAL WEIGHTS, stored"),
     "hub": ("real", "REAL WEIGHTS, from the Hub"),
     "measured": ("real", "MEASURED BY OTHERS on the real weights, published numbers"),
+    "given": ("real", "WEIGHTS AS GIVEN, of no recorded origin"),
     "replica": ("replica", "REPLICA, synthetic: tests the code, says nothing about the models"),
 }
 """Class and words of the badge of each source of vectors."""
@@ -88,7 +89,7 @@ def inline(text: str) -> str:
 
 
 def badge(source: str) -> str:
-    """The badge that says where the vectors come from: ``stored``, ``hub``, ``measured`` or ``replica``."""
+    """The badge that says where the vectors come from: ``stored``, ``hub``, ``measured``, ``given`` or ``replica``."""
     if source not in BADGES:
         raise NotebookError(f"Writing a badge: '{source}' is not a source of vectors; known are {', '.join(BADGES)}.")
     kind, words = BADGES[source]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import NotebookError, StudyError
-from lnsim.paths import measured_dir
+from lnsim.paths import measured_dir, stored
 from lnsim.report import markup, provenance
 from lnsim.report.markup import PAGE_MIME
 from lnsim.report.saving import csv_place, page_folder, save_animation, save_figure, save_table
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from lnsim.study.catalog import Study
 
 __all__ = ["PAGE_MIME", "Page"]
-
-_NO_VECTORS = "published numbers alone"
-"""Source of a table that was made without any vectors."""
 
 _REPLICA_FINDS = "Nothing about models: this page tests the code on synthetic vectors, and its numbers are theirs."
 _REPLICA_TRUST = "The vectors were drawn to match published means, spreads and correlations, so these come out again."
@@ -141,6 +138,8 @@ class Page:
     def take(self, label: str, source: str) -> NormVectors:
         """The vectors of a model that is none of the study's, under the name that readers see."""
         self._used[label] = vectors = load(source)
+        if source not in stored() and not provenance.record(vectors)["published"]:
+            self.kind = "given"
         return vectors
 
     def opened(
@@ -297,7 +296,7 @@ class Page:
         """
         signed = frame
         if not of_vectors:
-            signed = frame.assign(source=_NO_VECTORS)
+            signed = frame.assign(source="published numbers alone")
         elif self.kind == "replica":  # a CSV has no badge
             signed = frame.assign(source="REPLICA, synthetic")
         path = save_table(signed, page_folder(self.study.name) / "tables", f"{self.number}_{name}")
