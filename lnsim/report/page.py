@@ -162,7 +162,7 @@ class Page:
                 f"Notebook {self.number}, study '{self.study.name}': model '{key}' has no {what}. {reason} "
                 f"To have them: {fetch_command(self.study)}{only}"
             )
-        self.kind = kind
+        self.kind = self.kind if self.kind == "given" else kind  # stored controls do not vouch for a file
         self._used.update(models)
         self._missing.update(missing)
 
