@@ -35,7 +35,9 @@ KEYS = {"all-minilm-l6-v2": "minilm", "sre-minilm-l6": "sre", "paraphrase-minilm
 KEYS["multilingual-e5-small"] = "e5"
 N_LAYERS = 6
 KINDS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "ao": "o_proj", "fi": "up_proj", "fo": "down_proj"}
-BERT = re.compile(r"encoder\.layer\.(\d+)\.(attention\.)?(self\.\w+|output\.dense|intermediate\.dense)\.(?:weight|bias)$")
+BERT = re.compile(
+    r"encoder\.layer\.(\d+)\.(attention\.)?(self\.\w+|output\.dense|intermediate\.dense)\.(?:weight|bias)$"
+)
 
 Matrix = npt.NDArray[np.float64]
 Places = dict[tuple[str, str, int], Matrix]
@@ -121,7 +123,9 @@ def main() -> int:
     for key in KEYS.values():
         there |= dict(sorted(matrices(models[key]).items(), key=lambda item: item[0][2]))
     TARGET.parent.mkdir(exist_ok=True)
-    head = "".join(f"# {key}: {m.package}, {m.file}, {m.file_format}, sha256 {m.file_sha256}\n" for key, m in models.items())
+    head = "".join(
+        f"# {key}: {m.package}, {m.file}, {m.file_format}, sha256 {m.file_sha256}\n" for key, m in models.items()
+    )
     TARGET.write_text(head + pd.DataFrame(table_rows(there)).to_csv(index=False), encoding="utf-8")
     print(f"{TARGET.name}: {TARGET.stat().st_size} bytes")
     return 0

@@ -1,8 +1,9 @@
 """This module reads the initialisers of an ONNX file by walking its protobuf by hand.
 
-Field numbers (onnx.proto3): ModelProto.graph is 7, GraphProto.initializer 5; in a TensorProto dims is 1, data_type 2,
-name 8, raw_data 9, external_data 13. GraphProto.node is 1; in a NodeProto input is 1, output 2. Only initialisers in raw_data have the bytes of their tensor in one place; all
-others are refused where they occur, because a norm could hide among them.
+Field numbers (onnx.proto3): ModelProto.graph is 7, GraphProto.node 1 and initializer 5; in a NodeProto input is 1 and
+output 2; in a TensorProto dims is 1, data_type 2, name 8, raw_data 9, external_data 13. Only initialisers in raw_data
+have the bytes of their tensor in one place; all others are refused where they occur, because a norm could hide among
+them.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def matrices_by_bias(data: bytes, where: str) -> dict[str, str]:
             ends = [(number, span.text(span.stop - span.position, "a name")) for number, span in _messages(node)
                     if number in (INPUT, OUTPUT)]  # fmt: skip
             nodes.append(tuple([name for number, name in ends if number == end] for end in (INPUT, OUTPUT)))
-    product_of = {outputs[0]: inputs[1] for inputs, outputs in nodes if len(inputs) == 2 and inputs[1].startswith("onnx::MatMul_")}
+    product_of = {
+        outputs[0]: inputs[1] for inputs, outputs in nodes if len(inputs) == 2 and inputs[1].startswith("onnx::MatMul_")
+    }
     added = [inputs for inputs, _ in nodes if len(inputs) == 2]
     return {bias: product_of[out] for pair in added for bias, out in (pair, pair[::-1]) if out in product_of}
 
