@@ -18,6 +18,7 @@ BUNDLED = (
     "data/studies/**/*.toml",
     "data/claims/**/*.csv",
     "data/measured/**/*.csv",
+    "data/weights_statistics/*.csv",
     "data/vectors/small_models/*.safetensors",
     "data/vectors/zoo/*.safetensors",
     "notebooks/*.ipynb",

@@ -1,8 +1,9 @@
 """This module reads the initialisers of an ONNX file by walking its protobuf by hand.
 
-Field numbers (onnx.proto3): ModelProto.graph is 7, GraphProto.initializer 5; in a TensorProto dims is 1, data_type 2,
-name 8, raw_data 9, external_data 13. Only initialisers in raw_data have the bytes of their tensor in one place; all
-others are refused where they occur, because a norm could hide among them.
+Field numbers (onnx.proto3): ModelProto.graph is 7, GraphProto.node 1 and initializer 5; in a NodeProto input is 1 and
+output 2; in a TensorProto dims is 1, data_type 2, name 8, raw_data 9, external_data 13. Only initialisers in raw_data
+have the bytes of their tensor in one place; all others are refused where they occur, because a norm could hide among
+them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from lnsim.errors import FormatError
 from readers.cursor import Cursor
 from readers.directory import Directory, Entry
 
-__all__ = ["read"]
+__all__ = ["matrices_by_bias", "read"]
 
-GRAPH, INITIALIZER = 7, 5
+GRAPH, NODE, INITIALIZER = 7, 1, 5
+INPUT, OUTPUT = 1, 2
 DIMS, DATA_TYPE, NAME, RAW_DATA = 1, 2, 8, 9
 DOC_STRING = 12
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
@@ -43,6 +45,22 @@ def read(data: bytes, where: str) -> Directory:
         raise FormatError(f"Reading {where} as ONNX: the file holds {len(graphs)} graphs, expected exactly one.")
     entries = tuple(_initialiser(span) for field, span in _messages(graphs[0]) if field == INITIALIZER)
     return Directory(where, len(data), entries)
+
+
+def matrices_by_bias(data: bytes, where: str) -> dict[str, str]:
+    """Name of a matrix by that of the bias added to its product, for files that number the matrices they transposed."""
+    (graph,) = (span for field, span in _messages(Cursor(data, f"{where} as ONNX")) if field == GRAPH)
+    nodes = []
+    for field, node in _messages(graph):
+        if field == NODE:
+            ends = [(number, span.text(span.stop - span.position, "a name")) for number, span in _messages(node)
+                    if number in (INPUT, OUTPUT)]  # fmt: skip
+            nodes.append(tuple([name for number, name in ends if number == end] for end in (INPUT, OUTPUT)))
+    product_of = {
+        outputs[0]: inputs[1] for inputs, outputs in nodes if len(inputs) == 2 and inputs[1].startswith("onnx::MatMul_")
+    }
+    added = [inputs for inputs, _ in nodes if len(inputs) == 2]
+    return {bias: product_of[out] for pair in added for bias, out in (pair, pair[::-1]) if out in product_of}
 
 
 def _varint(cursor: Cursor, what: str) -> int:
