@@ -117,7 +117,7 @@ def _compared(reports: Sequence[Report]) -> str:
     if not models:
         return f"{start}."
     vectors = count(sum(int(one["n_vectors"]) for one in models.values()), "vector")
-    made = sum(not one["published"] for one in models.values())
+    made = sum(not one.get("published", True) for one in models.values())
     said = [count(len(models) - made, "published checkpoint")] * (made < len(models))
     said += [f"{count(made, 'checkpoint')} made for a study"] * (made > 0)
     return f"{start}: {vectors} of {listed(said)}, real weights all."
