@@ -269,7 +269,7 @@ def _add_compare(commands: _Commands[_Parser]) -> None:
         "compare",
         _compare,
         "Compare the norm vectors of two models. Roles of the same name are compared at the layer numbers that both "
-        "have, beside what permuted channels give. Nothing is written, except with --report.",
+        "have, beside what permuted channels give. Nothing is written, except with --report or --csv.",
         "lnsim compare all-minilm-l6-v2 sre-minilm-l6",
         "lnsim compare Qwen/Qwen3-4B ./my-checkpoint --role pre_attention",
         "lnsim compare upstage/Solar-Open-100B zai-org/GLM-4.5-Air@main --json",

@@ -180,4 +180,4 @@ def test_what_the_command_line_sets_is_set_before_numpy_and_the_families_are_rea
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
     (tmp_path / "own.toml").write_text("[families.mine", "utf-8")
     words = ["-m", "lnsim", "inspect", "sre-minilm-l6", "--families", str(tmp_path / "own.toml")]
-    assert "Reading families from" in subprocess.run([sys.executable, *words], capture_output=True, text=True).stderr
+    assert "Reading families of" in subprocess.run([sys.executable, *words], capture_output=True, text=True).stderr

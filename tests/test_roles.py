@@ -1051,28 +1051,37 @@ def test_a_long_list_of_names_is_cut_with_a_count() -> None:
 
 
 OWN = """
+[blocks]
+second_of_mine = "blocks.*.second  pre_mlp"
+
 [families.mine]
 types = "mine"
 table = '''
 blocks.*.first   pre_attention
-blocks.*.second  pre_mlp'''
+@second_of_mine'''
+
+[families.llama]
+table = "own.*.norm  post_mlp"
 """
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (OWN, "pre_attention pre_mlp"),
-        ("[families.mine", "Reading families from"),
+        (OWN, "pre_attention pre_mlp post_mlp"),
+        ("[families.mine", "Reading families of"),
         ("[families.mine]\ntable = 'a b'", "expected entries as in families.toml"),
     ],
 )
-def test_a_file_of_families_of_ones_own_is_read_beside_the_table(content: str, told: str, tmp_path: Path) -> None:
+def test_a_file_of_families_of_ones_own_is_read_before_the_table_and_replaces_those_of_the_same_name(
+    content: str, told: str, tmp_path: Path
+) -> None:
     (tmp_path / "own.toml").write_text(content, "utf-8")
     code = (
         "from lnsim.checkpoint.families.table import FAMILIES\n"
-        "print(*(one.role for family in FAMILIES if family.name == 'mine' for one in family.stacks[0].patterns))\n"
-        "assert any(family.name == 'llama' for family in FAMILIES)"
+        "own = [family for family in FAMILIES if family.name in ('mine', 'llama')]\n"
+        "print(*(one.role for family in own for one in family.stacks[0].patterns))\n"
+        "assert any(family.name == 'bert' for family in FAMILIES)"
     )
     environment = {**os.environ, "LNSIM_FAMILIES": str(tmp_path / "own.toml")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

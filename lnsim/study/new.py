@@ -27,7 +27,7 @@ def new_study(name: str, sources: Sequence[str]) -> Path:
 
     What is not stored yet is read from where it lies and kept in ``data/vectors/NAME``. Relations are for the reader to
     add: who says what. StudyError, with all that is wrong, for a name that is taken or no name, or fewer than two
-    models; nothing is written then.
+    models; no study is written then.
     """
     path, stored, wrong = studies_dir() / f"{name}.toml", {}, []
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or path.exists():
@@ -43,7 +43,7 @@ def new_study(name: str, sources: Sequence[str]) -> Path:
         raise StudyError(f"Making the study '{name}': {'; '.join(wrong)}.")
     keys = {source: f"m{place}" for place, source in enumerate(stored, start=1)}
     colours = [colorsys.hls_to_rgb(place / len(stored), 0.42, 0.55) for place in range(len(stored))]
-    parts = [_STUDY.format(_text(", ".join(keys)), _text(f"Made by lnsim study new {name}."))]
+    parts = [_STUDY.format(_text(", ".join(Path(one).name for one in keys)), _text(f"Made by lnsim study new {name}."))]
     for (source, (where, vectors)), rgb in zip(stored.items(), colours, strict=True):
         colour = "#" + "".join(f"{round(255 * one):02x}" for one in rgb)
         given = (keys[source], Path(source).name, where, colour, vectors.model_type)

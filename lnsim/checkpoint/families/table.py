@@ -227,19 +227,19 @@ def _content(own: str) -> dict[str, Any]:
     if own:
         try:
             more = tomllib.loads(Path(own).read_text("utf-8"))
-            list(_families(content | more | {"families": {name: dict(one) for name, one in more["families"].items()}}))
+            for key, mine in (("blocks", more.get("blocks", {})), ("families", more["families"])):
+                content[key] = (
+                    mine | content[key] | mine
+                )  # one's own come first, and in place of those of the same name
+            list(_families(content | {"families": {name: dict(one) for name, one in content["families"].items()}}))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RoleError(
-                f"Reading families from '{own}': expected entries as in families.toml, found {error!r}."
+                f"Reading families of '{own}': expected entries as in families.toml: {type(error).__name__}, {error}."
             ) from error
-        content["families"] = more["families"] | content["families"]
     return content
 
 
-FAMILIES_VARIABLE = "LNSIM_FAMILIES"
-"""Environment variable that names a file of families of one's own; ``--families`` sets it."""
-
-_CONTENT = _content(os.environ.get(FAMILIES_VARIABLE, ""))
+_CONTENT = _content(os.environ.get("LNSIM_FAMILIES", ""))  # ``--families`` sets it
 FAMILIES: tuple[Family, ...] = tuple(_families(_CONTENT))
 
 
