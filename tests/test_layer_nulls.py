@@ -9,7 +9,9 @@ from made_vectors import matrix, noisy, stack
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
-from lnsim.measure.layer_nulls import (
+from lnsim.measure.nulls import holm
+from lnsim.measure.permutation import channel_orders
+from studies.controls.layer_nulls import (
     MEASURES,
     layer_nulls,
     layer_orders,
@@ -17,8 +19,6 @@ from lnsim.measure.layer_nulls import (
     match_in_order,
     pattern_nulls,
 )
-from lnsim.measure.nulls import holm
-from lnsim.measure.permutation import channel_orders
 
 ORDERS = channel_orders(256, 99, 0)
 

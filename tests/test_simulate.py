@@ -7,7 +7,7 @@ import pytest
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.metrics import pairwise
-from lnsim.measure.simulate import Gaussian, draw
+from studies.controls.simulate import Gaussian, draw
 
 
 def test_the_published_random_vectors_have_their_closed_form() -> None:

@@ -2,7 +2,7 @@
 
 Everything here takes one matrix of likeness, layers of a down and those of b across; r is meant, and any measure that
 grows with likeness will do. A best match is a selection: among many cells one is always the largest, so it is no
-evidence by itself. ``lnsim.measure.layer_nulls`` says what the order of the layers is worth, and what the channels are.
+evidence by itself. The nulls of notebook 06 say what the order of the layers is worth, and what the channels are.
 """
 
 from __future__ import annotations
