@@ -172,6 +172,19 @@ def test_a_bad_file_is_told_by_file_key_expectation_and_finding(old: str, new: s
         load(GOOD.replace(old, new, 1))
 
 
+def test_all_mistakes_of_a_file_are_told_at_once(load: Load) -> None:
+    text = (
+        GOOD.replace('title = "Two"', "title = 2").replace("#dfe3e6", "grey").replace('kind = "moe"', 'kind = "large"')
+    )
+    with pytest.raises(StudyError, match=r"mine\.toml: 3 mistakes\. key 'title'.*'models\[1\]\.kind'.*'models\[2\]"):
+        load(text)
+    text = (
+        GOOD.replace('b = "two"', 'b = "four"').replace("seed = 0", "seed = -1\nspeed = 3").replace('read"', 'read."')
+    )
+    with pytest.raises(StudyError, match=r"(?s)5 mistakes\..*'four'.*`speed`.*01\.seed'.*05\.derived'.*'not_run.08'"):
+        load(text)
+
+
 def test_a_file_without_models_or_not_of_utf_8_is_refused(load: Load) -> None:
     with pytest.raises(StudyError, match="Object missing required field `models`"):
         load(GOOD.partition("[[models]]")[0])
@@ -183,6 +196,11 @@ def test_a_file_without_models_or_not_of_utf_8_is_refused(load: Load) -> None:
 def test_an_unknown_study_is_answered_with_the_known_ones(name: str) -> None:
     with pytest.raises(StudyError, match=r"no study .* in data/studies; there are small_models, solar_glm"):
         load_study(name)
+
+
+def test_a_near_name_of_a_study_is_told() -> None:
+    with pytest.raises(StudyError, match="Did you mean 'small_models'"):
+        load_study("small_model")
 
 
 @pytest.mark.parametrize("name", ["small_models", "solar_glm", "zoo"])

@@ -7,11 +7,12 @@ for the purpose, their parents are known, and every relation among them follows.
 
 from __future__ import annotations
 
+import difflib
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -59,8 +60,6 @@ Keys = Annotated[list[str], Meta(min_length=1)]
 Pairs = list[tuple[str, str]]
 Roles = Annotated[list[str], Meta(min_length=1)]
 Layers = Annotated[list[Whole], Meta(min_length=1)]
-
-T = TypeVar("T")
 
 
 class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -300,8 +299,10 @@ def load_study(name: str) -> Study:
         StudyError: when there is no such file, or anything in it is wrong; the message names file and key.
     """
     if name not in list_studies():
+        near = difflib.get_close_matches(name, list_studies(), n=1)
         raise StudyError(
             f"There is no study '{name}' in data/studies; there are {', '.join(list_studies()) or 'none'}."
+            + "".join(f" Did you mean '{one}'?" for one in near)
         )
     path = studies_dir() / f"{name}.toml"
     try:
@@ -313,108 +314,136 @@ def load_study(name: str) -> Study:
         raise StudyError(f"Reading data/studies/{path.name}: {error}") from None
 
 
-def _converted(value: Any, kind: type[T], at: str = "") -> T:
-    """A value of its type; StudyError names the key inside `at`, what was expected and what was found."""
+def _mistakes(value: Any, kind: Any, at: str = "") -> Iterator[str]:
+    """Every mistake in a value of its type, each with its key; msgspec tells the first only, so entry by entry."""
+    inside = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    entry = next(iter(get_args(inside)), None)
+    parts: list[tuple[str, Any, Any]] = []
+    found: list[str] = []
+    if isinstance(inside, type) and issubclass(inside, Struct) and isinstance(value, Mapping):
+        types = {one.name: one.type for one in msgspec.structs.fields(inside)}
+        parts = [(f"{at}.{name}", one, types[name]) for name, one in value.items() if name in types]
+        found += [_told(f"Object contains unknown field `{name}`", at) for name in value if name not in types]
+    elif isinstance(entry, type) and issubclass(entry, Struct) and isinstance(value, list):
+        parts = [(f"{at}[{place}]", one, entry) for place, one in enumerate(value)]
+    found += [mistake for key, one, type_ in parts for mistake in _mistakes(one, type_, key)]
+    yield from found
     try:
-        return msgspec.convert(value, kind)
+        msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        what, _, inside = str(error).partition(" - at `$")
-        key = (at + inside.removesuffix("`")).lstrip(".")
-        raise StudyError(f"key '{key}': {what}." if key else f"{what}.") from None
+        what, _, below = str(error).partition(" - at `$")
+        if (mistake := _told(what, at + below.removesuffix("`"))) not in found:
+            yield mistake
+
+
+def _told(what: str, at: str) -> str:
+    return f"key '{at.lstrip('.')}': {what}." if at else f"{what}."
 
 
 def _checked(table: Mapping[str, Any]) -> Study:
-    study = _converted(table, Study)
-    for what in ("key", "label", "colour"):
-        _once("models", [getattr(model, what) for model in study.models], f"each {what}")
-    _once("sources", list(study.sources), "each source")
-    for model in study.models:
-        _check_model(study, model)
-    _check_relations(study)
-    for number in (*study.experiments, *study.not_run, *study.without_vectors):
-        if number not in _NUMBERS:
-            raise StudyError(f"key '{number}': expected a notebook number, {_NUMBERS[0]} to {_NUMBERS[-1]}.")
-    for number, given in study.experiments.items():
-        _check_parameters(study, number, given)
-    for number, reason in study.not_run.items():
-        if number in study.experiments:
-            raise StudyError(f"key 'not_run.{number}': notebook {number} also has parameters; keep one of the two.")
-        if not reason.strip() or reason.endswith("."):
-            raise StudyError(f"key 'not_run.{number}': expected a phrase without a full stop, found '{reason}'.")
+    """The study; StudyError with all mistakes of the first kind that it has: of type, in the models, in the rest."""
+    _none(_mistakes(table, Study))
+    study = msgspec.convert(table, Study)
+    _none(_in_models(study))
+    _none([*_in_relations(study), *_in_experiments(study)])
     frozen = {number: MappingProxyType(dict(given)) for number, given in study.experiments.items()}
     return msgspec.structs.replace(study, experiments=MappingProxyType(frozen))
 
 
-def _check_model(study: Study, model: Model) -> None:
-    at = f"models.{model.key}"
+def _none(mistakes: Iterable[str]) -> None:
+    if found := list(mistakes):
+        raise StudyError(" ".join([f"{len(found)} mistakes."] * (len(found) > 1) + found))
+
+
+def _in_models(study: Study) -> Iterator[str]:
+    for what in ("key", "label", "colour"):
+        yield from _once("models", [getattr(model, what) for model in study.models], f"each {what}")
+    yield from _once("sources", list(study.sources), "each source")
     needed = "repo_id" if "hub" in study.sources else "stored"
-    if not getattr(model, needed):
-        raise StudyError(f"key '{at}.{needed}': this study's sources need it, found no such key. Add it.")
-    before = [one.key for one in study.models[: study.models.index(model)]]
-    if unknown := [key for key in model.parents if key not in before]:
-        raise StudyError(f"key '{at}.parents': expected keys of models listed before it, found '{unknown[0]}'.")
-    if bool(model.parents) != bool(model.derivation):
-        raise StudyError(f"key '{at}': expected parents and derivation together or neither, found one of them.")
+    before: set[str] = set()
+    for model in study.models:
+        at = f"models.{model.key}"
+        if not getattr(model, needed):
+            yield f"key '{at}.{needed}': this study's sources need it, found no such key. Add it."
+        for unknown in [key for key in model.parents if key not in before]:
+            yield f"key '{at}.parents': expected keys of models listed before it, found '{unknown}'."
+        if bool(model.parents) != bool(model.derivation):
+            yield f"key '{at}': expected parents and derivation together or neither, found one of them."
+        before.add(model.key)
 
 
-def _check_relations(study: Study) -> None:
+def _in_relations(study: Study) -> Iterator[str]:
     """No unknown model, no pair twice, and none left out that others imply."""
     if study.relations and study.has_descent:
-        raise StudyError("key 'relations': expected none beside models with parents, from which all follow.")
+        yield "key 'relations': expected none beside models with parents, from which all follow."
     found: dict[frozenset[str], Relation] = {}
     for one in study.relations:
-        _check_keys("relations", (one.a, one.b), study.labels)
+        yield from _known("relations", (one.a, one.b), study.labels)
         pair = frozenset((one.a, one.b))
         if pair in found:
-            raise StudyError(f"key 'relations': the pair '{one.a}' and '{one.b}' is listed twice.")
+            yield f"key 'relations': the pair '{one.a}' and '{one.b}' is listed twice."
         found[pair] = one
     # Two models related to a third are hardly strangers, so their own relation must be stated, whatever it is.
     for first, second in combinations([pair for pair, one in found.items() if one.related], 2):
         if len(first ^ second) == 2 and first ^ second not in found:
             a, b = sorted(first ^ second)
             (middle,) = first & second
-            raise StudyError(
+            yield (
                 f"key 'relations': '{a}' and '{b}' are both related to '{middle}', expected their own relation too. "
                 "Add it, if only as independent with the evidence for that."
             )
 
 
-def _check_parameters(study: Study, number: str, given: Mapping[str, Any]) -> None:
-    at = f"experiments.{number}"
-    found = _converted(given, _Parameters, at)
+def _in_experiments(study: Study) -> Iterator[str]:
+    for number in (*study.experiments, *study.not_run, *study.without_vectors):
+        if number not in _NUMBERS:
+            yield f"key '{number}': expected a notebook number, {_NUMBERS[0]} to {_NUMBERS[-1]}."
+    for number, given in study.experiments.items():
+        wrong = list(_mistakes(given, _Parameters, f"experiments.{number}"))
+        yield from wrong or _in_parameters(study, f"experiments.{number}", msgspec.convert(given, _Parameters))
+    for number, reason in study.not_run.items():
+        if number in study.experiments:
+            yield f"key 'not_run.{number}': notebook {number} also has parameters; keep one of the two."
+        if not reason.strip() or reason.endswith("."):
+            yield f"key 'not_run.{number}': expected a phrase without a full stop, found '{reason}'."
+
+
+def _in_parameters(study: Study, at: str, found: _Parameters) -> Iterator[str]:
     for name, keys in found.keys():  # noqa: SIM118  # a method, not a mapping's
-        _check_keys(f"{at}.{name}", keys, study.labels)
+        yield from _known(f"{at}.{name}", keys, study.labels)
     for name in ("roles", "kinds", "blind", "cells"):
-        _once(f"{at}.{name}", getattr(found, name) or [], "each entry")
+        yield from _once(f"{at}.{name}", getattr(found, name) or [], "each entry")
     compared = [(f"comparisons.{name}.roles", one.roles) for name, one in (found.comparisons or {}).items()]
     for name, roles in [("roles", found.roles or []), *compared]:
-        if unknown := [role for role in roles if role.rpartition("/")[2] not in ROLES]:
-            raise StudyError(
+        for unknown in [role for role in roles if role.rpartition("/")[2] not in ROLES]:
+            yield (
                 f"key '{at}.{name}': expected a role, of its tower as tower/role ({', '.join(ROLES)}), found "
-                f"'{unknown[0]}'."
+                f"'{unknown}'."
             )
-    if unknown := [kind for kind in found.kinds or () if kind not in MATRIX_KINDS]:
-        raise StudyError(f"key '{at}.kinds': expected one of {', '.join(MATRIX_KINDS)}, found '{unknown[0]}'.")
+    for unknown in [kind for kind in found.kinds or () if kind not in MATRIX_KINDS]:
+        yield f"key '{at}.kinds': expected one of {', '.join(MATRIX_KINDS)}, found '{unknown}'."
     for name in ("layers", "distances"):
-        if any(later <= earlier for earlier, later in pairwise(getattr(found, name) or ())):
-            raise StudyError(f"key '{at}.{name}': expected ascending layer numbers, none twice, found {given[name]}.")
+        numbers = getattr(found, name) or []
+        if any(later <= earlier for earlier, later in pairwise(numbers)):
+            yield f"key '{at}.{name}': expected ascending layer numbers, none twice, found {numbers}."
     for name in ("pairs", *_MADE):
-        _once(f"{at}.{name}", [sorted(pair) for pair in getattr(found, name) or ()], "each entry")
+        yield from _once(f"{at}.{name}", [sorted(pair) for pair in getattr(found, name) or ()], "each entry")
     for name, kinds in _MADE.items():
         for a, b in getattr(found, name) or ():
-            if (kind := study.relation(a, b).kind) not in kinds:
-                raise StudyError(
+            known = a != b and {a, b} <= set(study.labels)  # else told above
+            if known and (kind := study.relation(a, b).kind) not in kinds:
+                yield (
                     f"key '{at}.{name}': expected a pair whose relation is {' or '.join(kinds)}, found '{a}' and "
                     f"'{b}', which are on record as {kind}."
                 )
 
 
-def _check_keys(at: str, keys: Sequence[str], known: Collection[str]) -> None:
-    if unknown := [key for key in keys if key not in known]:
-        raise StudyError(f"key '{at}': expected model keys of this study ({', '.join(known)}), found '{unknown[0]}'.")
-    _once(at, list(keys), "each entry")
+def _known(at: str, keys: Sequence[str], known: Collection[str]) -> Iterator[str]:
+    for unknown in [key for key in keys if key not in known]:
+        yield f"key '{at}': expected model keys of this study ({', '.join(known)}), found '{unknown}'."
+    yield from _once(at, list(keys), "each entry")
 
 
-def _once(at: str, values: Sequence[Any], what: str) -> None:
+def _once(at: str, values: Sequence[Any], what: str) -> Iterator[str]:
     if twice := [value for place, value in enumerate(values) if value in values[:place]]:
-        raise StudyError(f"key '{at}': expected {what} once, found {twice[0]!r} twice.")
+        yield f"key '{at}': expected {what} once, found {twice[0]!r} twice."
