@@ -109,7 +109,7 @@ def listing(pattern: str = "") -> dict[str, Any]:
 
 
 def listing_text(found: Mapping[str, Any], fold: bool = True) -> str:
-    """The listing for a person; where it is to fold, the many models of one folder are one line."""
+    """The listing for a person; where it is to fold, with studies, and many models of one folder as one line."""
     studies = [(s["name"], s["models"], " ".join(s["sources"]), s["title"]) for s in found["studies"]]
     models = []
     folders = Counter(m["path"].rpartition("/")[0] for m in found["models"])
@@ -121,7 +121,7 @@ def listing_text(found: Mapping[str, Any], fold: bool = True) -> str:
         commit = (m["commit"] or "-")[:14]
         models.append((m["name"], m["repo_id"] or "", commit, m["model_type"], f"{n_norms} of {widest} channels"))
     tables = [
-        aligned(("study", "models", "sources", "title"), studies),
+        *[aligned(("study", "models", "sources", "title"), studies)] * fold,
         aligned(("stored model", "repo id", "commit", "family", "norms"), models),
     ]
     shown_by = {folder: f"lnsim list {folder.rpartition('/')[2]} shows them" for folder in many}

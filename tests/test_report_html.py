@@ -11,6 +11,7 @@ from report_notebooks import PICTURE, answer, code, display, markdown, write
 
 from lnsim.errors import NotebookError
 from lnsim.report.html import read_report, write_report
+from lnsim.report.prose import link_words
 from lnsim.report.record import Outcome
 
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption><b>Figure 1. A line.</b> Drawn.</figcaption></figure>'
@@ -119,3 +120,11 @@ def test_models_that_are_missing_are_named_at_the_top_with_their_reasons(tmp_pat
     html = html_of(executed(tmp_path, absent=["Qwen: nothing is stored"]))
     assert html.index("<dt>Missing</dt><dd>Qwen: nothing is stored") < html.index('id="question"')
     assert "<dt>Missing</dt>" not in html_of(executed(tmp_path))
+
+
+def test_a_word_of_the_glossary_leads_to_its_meaning_where_it_first_stands_in_prose() -> None:
+    page = "<head><title>role</title></head><h2>A role</h2><p>Each role, and <code>role</code> in a Lineage.</p><p>roles, lineages</p>"
+    linked = link_words(page, "../index.html")
+    assert linked.count("<a ") == 2
+    assert '<p>Each <a class="word" href="../index.html#word-role">role</a>, and <code>role</code>' in linked
+    assert '<a class="word" href="../index.html#word-lineage">Lineage</a>.</p><p>roles, lineages</p>' in linked

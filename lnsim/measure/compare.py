@@ -30,13 +30,14 @@ from lnsim.measure.metrics import pairwise, undefined_rows
 from lnsim.measure.pair_test import MOST
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
-__all__ = ["PairSummary", "RoleSummary", "summarise_pair", "summarise_role"]
+__all__ = ["ONE_LAYER", "PairSummary", "RoleSummary", "summarise_pair", "summarise_role"]
 
 _MOST_A_ROLE = 9_999
 """Permutations that one role costs at most; the verdict rests on a test of its own."""
 
 _MEANS = {"cosine_mean": "cosine", "pearson_mean": "pearson", "spearman_mean": "spearman", "rel_l2_mean": "rel_l2"}
 _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
+ONE_LAYER = f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose"
 _OF_NULL = ("pvalue", "null_mean", "null_std")
 
 
@@ -201,7 +202,7 @@ def _aligned(a: RoleVectors, b: RoleVectors, notes: list[str]) -> dict[str, Any]
         notes.append(f"{', '.join(_OF_ALIGNMENT)} are not defined: a layer has no r")
         return dict.fromkeys(_OF_ALIGNMENT)
     if min(values.shape) < 2:
-        notes.append(f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose")
+        notes.append(ONE_LAYER)
         return dict.fromkeys(_OF_ALIGNMENT)
     matrix = LayerMatrix(values, a.layers, b.layers)
     return dict(zip(_OF_ALIGNMENT, (matrix.best_offset(), matrix.alignment_rate(), matrix.margin()), strict=True))

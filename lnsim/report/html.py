@@ -20,7 +20,7 @@ from traitlets.config import Config
 from lnsim.errors import NotebookError
 from lnsim.report import markup
 from lnsim.report.markup import PAGE_MIME
-from lnsim.report.prose import clean_html, code_html, prose_html, slug
+from lnsim.report.prose import clean_html, code_html, link_words, prose_html, slug
 from lnsim.report.record import Outcome
 from lnsim.report.saving import write_text
 
@@ -93,7 +93,7 @@ def write_report(report: Report, path: Path, before: Outcome | None = None, afte
         "css": markup.asset("report.css"), "script": markup.asset("theme.js") + markup.asset("tables.js"),
     }  # fmt: skip
     body, _ = _exporter().from_notebook_node(report.notebook, resources={"lnsim": given})
-    return write_text(path, body)
+    return write_text(path, body if alone else link_words(body, "../index.html"))
 
 
 @cache

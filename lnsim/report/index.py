@@ -16,6 +16,7 @@ from typing import Any
 from lnsim.report import markup
 from lnsim.report.agreement import statement
 from lnsim.report.html import Report
+from lnsim.report.prose import glossary, slug
 from lnsim.report.provenance import PAGE
 from lnsim.report.record import StudyRun
 from lnsim.report.saving import write_text
@@ -72,6 +73,7 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
         pairs=_on_index(paired.pairs, paired) if paired else "",
         verdicts=verdicts,
         sections=sections,
+        glossary={word: (slug(word), meaning) for word, meaning in glossary().items()},
         sentence=_sentence,
         by_reason=_by_reason,
         traced={one.run.study for one in sections if (path.parent / one.run.study / PAGE).is_file()},

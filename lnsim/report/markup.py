@@ -46,6 +46,7 @@ _IN_SIGHT = 8
 
 _CODE = re.compile(r"`([^`]+)`")
 _ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\d)")
 
 
@@ -78,13 +79,13 @@ def typographic(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Plain text as escaped HTML; ```code``` and ``*italic*`` are the only marks it knows."""
+    """Plain text as escaped HTML; ```code```, ``*italic*``, ``**bold**`` are the only marks it knows."""
     parts = _CODE.split(str(text))
     for place, part in enumerate(parts):
         if place % 2:
             parts[place] = f"<code>{escape(part)}</code>"
         else:
-            parts[place] = _ITALIC.sub(r"<i>\1</i>", escape(typographic(part)))
+            parts[place] = _ITALIC.sub(r"<i>\1</i>", _BOLD.sub(r"<b>\1</b>", escape(typographic(part))))
     return "".join(parts)
 
 

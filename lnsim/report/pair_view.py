@@ -16,7 +16,7 @@ from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
 from lnsim.errors import LnsimError
-from lnsim.measure.compare import PairSummary, RoleSummary, summarise_pair
+from lnsim.measure.compare import ONE_LAYER, PairSummary, RoleSummary, summarise_pair
 from lnsim.measure.pair_test import MOST
 from lnsim.near_names import with_near_names
 from lnsim.report.markup import typographic
@@ -72,11 +72,19 @@ class Comparison:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was not compared, and what a reader must know of the rest; roles with the same remark share a line."""
+        """What was not compared, and what a reader must know of the rest; roles with the same remark share a line.
+
+        That one layer has no other to be aligned with goes without saying; the record of a role says it.
+        """
         told = [(f"Not compared: {{}}: {reason}.", role) for role, reason in self.summary.not_compared.items()]
         apart = self.summary.judgement.rows.apart.items()
         told += [(f"No part of the verdict: {{}}: {reason}.", role) for role, reason in apart]
-        told += [(f"Note: {{}}: {note}.", role) for role, one in self.summary.roles.items() for note in one.notes]
+        told += [
+            (f"Note: {{}}: {note}.", role)
+            for role, one in self.summary.roles.items()
+            for note in one.notes
+            if note != ONE_LAYER
+        ]
         told += [(f"Note: {{}}: {note}", side) for side, _, vectors in self._sides() for note in vectors.notes]
         gathered: dict[str, list[str]] = {}
         for text, place in told:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,8 @@ def write_page_of_two(
         raise NotebookError(
             f"Writing a report into '{folder}': {outcome.error}. '{executed.name}' there holds all up to that cell."
         )
-    page = write_report(read_report(executed), folder / "index.html")
+    title = f"Do the norm vectors of {parameters['name_a']} and {parameters['name_b']} share a pattern?"
+    page = write_report(replace(read_report(executed), title=title), folder / "index.html")
     progress(1, 1)
     return page
 

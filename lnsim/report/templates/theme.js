@@ -32,3 +32,10 @@
   }), { rootMargin: "-10% 0px -70% 0px" });
   document.querySelectorAll(".sheet section").forEach((one) => seen.observe(one));
 })();
+// A link into something folded opens it.
+addEventListener("hashchange", unfold);
+unfold();
+function unfold() {
+  const at = document.getElementById(decodeURIComponent(location.hash.slice(1))), box = at && at.closest("details:not([open])");
+  if (box) { box.open = true; at.scrollIntoView(); }
+}
