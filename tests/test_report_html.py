@@ -123,7 +123,8 @@ def test_models_that_are_missing_are_named_at_the_top_with_their_reasons(tmp_pat
 
 
 def test_a_word_of_the_glossary_leads_to_its_meaning_where_it_first_stands_in_prose() -> None:
-    page = "<head><title>role</title></head><h2>A role</h2><p>Each role, and <code>role</code> in a Lineage.</p><p>roles, lineages</p>"
+    text = "<p>Each role, and <code>role</code> in a Lineage.</p><p>roles, lineages</p>"
+    page = f"<head><title>role</title></head><h2>A role</h2>{text}"
     linked = link_words(page, "../index.html")
     assert linked.count("<a ") == 2
     assert '<p>Each <a class="word" href="../index.html#word-role">role</a>, and <code>role</code>' in linked

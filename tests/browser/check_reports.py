@@ -6,7 +6,8 @@ Each page is opened light and dark, 1200 and 390 pixels wide. It fails on a requ
 script error, a picture that is not painted or has no alt text, a page that scrolls sideways, a heading that skips a
 level, an id used twice, a link that leads nowhere, a table without its CSV, a control that the keyboard does not reach
 or that does not do what it says, anything that axe-core finds, an index whose three answers leave the first screen, and
-on paper a figure that is cut, a table wider than the page or code that is unfolded. Exit code 0: nothing found.
+on paper a figure that is cut, a table wider than the page or code that is unfolded. A figure's
+SVG tells which of its words are cut or meet. Exit code 0: nothing found.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlparse
 
 from accessibility import NoAxeError, axe_source, judge_accessibility
+from figure_words import faults
 from keyboard import judge_filters, judge_keyboard
 from playwright.sync_api import Browser, Page, sync_playwright
 from printing import judge_print
@@ -108,10 +110,17 @@ def main(words: list[str] | None = None) -> int:
     with ProcessPoolExecutor(options.jobs) as pool:
         check = partial(check_pages, chromium=options.chromium, axe=axe, shots=options.shots, pdf=options.pdf)
         found = sorted(line for lines in pool.map(check, shares) for line in lines)
+        figures = sorted(options.reports.rglob("figures/*.svg"))
+        found += [fault for faults in pool.map(figure_faults, figures) for fault in faults]
     for line in found:
         print(line)
     print(f"{len(pages)} pages in {len(VIEWS)} views: {len(found) or 'no'} findings.")
     return 1 if found else 0
+
+
+def figure_faults(path: Path) -> list[str]:
+    """What is wrong with the words of a figure."""
+    return [f"{path.parents[1].name}/{fault}" for fault in faults(path)]
 
 
 def check_pages(pages: list[Path], chromium: str, axe: str, shots: Path | None, pdf: Path | None) -> list[str]:
