@@ -37,8 +37,7 @@ def test_a_notebook_opens_with_its_own_parameters(path: Path) -> None:
     assert not {name: value for name, value in given.items() if value and value != stands.get(name)}
     Page.open(path.stem[:2], study, source, given)
     models = given.get("models", [])
-    stored = not models or study_vectors(load_study(study), source, models[:1]).vectors
-    assert stored or path.stem[:2] == "08"  # projection matrices are on the Hub alone
+    assert not models or study_vectors(load_study(study), source, models[:1]).vectors
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -15,7 +15,7 @@ from lnsim.errors import StudyError
 from lnsim.paths import project_root
 from lnsim.report.page import Page
 from lnsim.study.catalog import load_study
-from studies.projections.weights import fetch_for, fetch_weights, page_weights, study_weights, weights_path
+from studies.projections.weights import fetch_for, fetch_weights, page_sums, study_weights, weights_path
 from studies.replica import build_projections
 
 KINDS, LAYERS = ["k_proj", "v_proj"], [10, 20]
@@ -85,8 +85,17 @@ def test_only_notebooks_that_ask_for_matrices_fetch_them(home: Path, hub: HubSta
 
 def test_a_page_names_the_models_without_matrices_and_the_command_where_none_has_any(home: Path) -> None:
     page = Page.open("08", "solar_glm", "replica")
-    assert list(page_weights(page, ["solar", "mixtral"], KINDS, LAYERS)) == ["solar"]
+    sums = page_sums(page, ["solar", "mixtral"], KINDS, LAYERS)
+    assert set(sums.a) | set(sums.b) == {"solar"}
+    assert len(sums) == 2 * (1 + 2)  # of each kind both layers with each other, and each with itself
     assert list(page.missing) == ["Mixtral-8x7B"]
     real = Page.open("08", "solar_glm", "hub")
     with pytest.raises(StudyError, match=r"'solar' has no projection matrices.*--source hub --only 08"):
-        page_weights(real, ["solar"], KINDS, LAYERS)
+        page_sums(real, ["solar"], KINDS, LAYERS)
+
+
+def test_kept_sums_stand_in_place_of_matrices_and_the_files_they_came_from_are_named() -> None:
+    page = Page.open("08", "small_models", "auto")
+    sums = page_sums(page, ["minilm", "l3"], ["v_proj"], [0, 5])
+    assert set(zip(sums.a, sums.layer_a, strict=True)) == {("minilm", 0), ("minilm", 5), ("l3", 0)}  # l3 has 3 layers
+    assert (page.kind, list(page._used)) == ("stored", ["minilm", "l3"])

@@ -13,9 +13,9 @@ from safetensors_bytes import checkpoint_files, file_bytes, write_files
 from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.errors import FormatError, RangeError, TensorNotFoundError, UnsupportedDtypeError
-from lnsim.study.catalog import MATRIX_KINDS
 from studies.projections.matrices import find_weights
 
+KINDS = ("k_proj", "v_proj")
 RNG = np.random.default_rng(0)
 
 
@@ -24,7 +24,7 @@ def matrix(rows: int = 12, columns: int = 8) -> np.ndarray:
 
 
 TENSORS = {
-    f"model.layers.{layer}.self_attn.{kind}.weight": matrix() for layer in (0, 1) for kind in ("q_proj", *MATRIX_KINDS)
+    f"model.layers.{layer}.self_attn.{kind}.weight": matrix() for layer in (0, 1) for kind in ("q_proj", *KINDS)
 } | {"model.layers.0.input_layernorm.weight": matrix(1)[0]}
 
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_matrices_are_found_by_kind_and_layer_and_read_block_by_block_bit_for_bit(folder: Path) -> None:
     opened = open_local(folder)
-    found = find_weights(opened, MATRIX_KINDS, [0, 1])
+    found = find_weights(opened, KINDS, [0, 1])
     assert list(found) == [("k_proj", 0), ("k_proj", 1), ("v_proj", 0), ("v_proj", 1)]
     for (kind, layer), one in found.items():
         blocks = list(one.blocks(5))
@@ -66,9 +66,9 @@ def test_rows_outside_the_matrix_are_an_error_and_not_a_neighbours_bytes(folder:
 
 
 def test_a_missing_matrix_is_named_with_what_is_there_and_a_packed_one_is_refused(folder: Path) -> None:
-    with pytest.raises(TensorNotFoundError, match=r"k_proj of layer 7.*holds no attention matrix of that layer"):
+    with pytest.raises(TensorNotFoundError, match=r"k_proj of layer 7.*holds no such matrix of that layer"):
         find_weights(open_local(folder), ["k_proj"], [7])
-    with pytest.raises(TensorNotFoundError, match="its attention has k_proj, q_proj, v_proj there"):
+    with pytest.raises(TensorNotFoundError, match="it has k_proj, q_proj, v_proj there"):
         find_weights(open_local(folder), ["o_proj"], [0])
     packed = file_bytes({"model.layers.0.self_attn.k_proj.weight": np.ones((4, 4), np.int8)})
     (folder / "packed").mkdir()

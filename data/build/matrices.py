@@ -3,7 +3,7 @@
 The matrices are those of the attention and the MLP of every layer of MiniLM-L6, its fine-tune and MiniLM-L3, and of the
 first six layers of e5, whose 4-bit blocks are multiplied out. One row a pair of matrices of one kind, and one a matrix
 against itself with the halves of its rows swapped. The sums give cosine, r, lengths, distance, and the exact mean and
-standard deviation of the product when the rows of the second matrix are shuffled; no matrix is kept.
+standard deviation of the product when the rows of the second matrix are shuffled within blocks; no matrix is kept.
 
     python data/build/matrices.py            make the file
 """
@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from itertools import combinations
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]  # the readers beside this file, and lnsim without an installation
@@ -29,6 +28,7 @@ from readers.onnx import matrices_by_bias  # noqa: E402
 from small_models import DEFAULT_CACHE, READERS, PackagedModel, load_facts  # noqa: E402
 
 from lnsim.errors import FormatError  # noqa: E402
+from studies.projections.sums import pair_sums  # noqa: E402
 
 TARGET = HERE.parent / "weights_statistics" / "small_models.csv"
 KEYS = {"all-minilm-l6-v2": "minilm", "sre-minilm-l6": "sre", "paraphrase-minilm-l3-v2": "l3"}
@@ -41,6 +41,23 @@ BERT = re.compile(
 
 Matrix = npt.NDArray[np.float64]
 Places = dict[tuple[str, str, int], Matrix]
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A matrix that gives itself out in blocks."""
+
+    values: Matrix
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.values.shape
+        return rows, columns
+
+    def blocks(self, rows: int) -> Iterator[Matrix]:
+        """The matrix from top to bottom."""
+        return (self.values[start : start + rows] for start in range(0, len(self.values), rows))
 
 
 def place_of(name: str) -> tuple[str, int] | None:
@@ -89,33 +106,6 @@ def multiplied_out(raw: bytes) -> Matrix:
     return np.asarray(halves * blocks["scale"].astype(np.float64)[:, None]).ravel()
 
 
-def sums(a: Matrix, b: Matrix) -> dict[str, float]:
-    """What is kept of two matrices of shape (rows, columns).
-
-    ``rows_mean`` and ``rows_std`` belong to the sum of products when the rows of b stand in any order, all equally
-    likely: with g the products of all rows, sum(g) / rows, and the square root of the sum of squares of g, freed of
-    the means of its rows and columns, over rows - 1 (Hoeffding 1951).
-    """
-    g = a @ b.T
-    free = g - g.mean(axis=0) - g.mean(axis=1, keepdims=True) + g.mean()
-    gap = a - b
-    found = {"a": a.sum(), "b": b.sum(), "aa": np.vdot(a, a), "bb": np.vdot(b, b), "ab": np.vdot(a, b)}
-    found |= {"dd": np.vdot(gap, gap), "rows_mean": g.sum() / len(g)}
-    found["rows_std"] = np.sqrt(np.vdot(free, free) / (len(g) - 1))
-    return {name: float(value) for name, value in found.items()}
-
-
-def table_rows(there: Places) -> Iterator[dict[str, object]]:
-    """Every pair of one kind, in the order of the models and layers, then every matrix with its halves swapped."""
-    pairs = [(one, two, there[two], "kept") for one, two in combinations(there, 2) if one[1] == two[1]]
-    pairs += [(one, one, np.roll(found, len(found) // 2, axis=0), "halves swapped") for one, found in there.items()]
-    for (a, kind, layer_a), (b, _, layer_b), second, order in pairs:
-        first = there[a, kind, layer_a]
-        place = {"kind": kind, "a": a, "layer_a": layer_a, "b": b, "layer_b": layer_b, "order": order}
-        shape = {"rows": first.shape[0], "columns": first.shape[1]}
-        yield place | shape | {f"sum_{name}": value for name, value in sums(first, second).items()}
-
-
 def main() -> int:
     """Write the file."""
     models = {KEYS[model.name]: model for model in load_facts() if model.name in KEYS}
@@ -126,7 +116,8 @@ def main() -> int:
     head = "".join(
         f"# {key}: {m.package}, {m.file}, {m.file_format}, sha256 {m.file_sha256}\n" for key, m in models.items()
     )
-    TARGET.write_text(head + pd.DataFrame(table_rows(there)).to_csv(index=False), encoding="utf-8")
+    found = pair_sums({place: InMemory(matrix) for place, matrix in there.items()})
+    TARGET.write_text(head + found.to_csv(index=False), encoding="utf-8")
     print(f"{TARGET.name}: {TARGET.stat().st_size} bytes")
     return 0
 

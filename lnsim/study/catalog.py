@@ -29,8 +29,8 @@ _NUMBERS = tuple(f"{number:02d}" for number in range(15))
 _GROUPINGS = ("kind", "family")
 """By what the models of a study can be grouped."""
 
-MATRIX_KINDS: tuple[str, ...] = ("k_proj", "v_proj")
-"""Kinds of projection matrices that a study may speak of, by the name that their last part has in the file."""
+MATRIX_KINDS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""Kinds of matrices that a study may speak of, by the name that their last part has in the file."""
 
 KINDS: Mapping[str, str] = {
     "exact_copy": "the norms of b are those of a, bit for bit",

@@ -21,7 +21,7 @@ from lnsim.errors import FormatError, TensorNotFoundError, UnsupportedDtypeError
 __all__ = ["WeightMatrix", "find_weights"]
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
-_NAME = re.compile(r"(?:^|\.)layers\.(?P<layer>\d{1,9})\.[a-z_]*attn\.(?P<kind>\w+)\.weight$", re.ASCII)
+_NAME = re.compile(r"(?:^|\.)layers\.(?P<layer>\d{1,9})\.(?:[a-z_]*attn|mlp)\.(?P<kind>\w+)\.weight$", re.ASCII)
 _OTHER_TOWER = re.compile(r"vision|visual|audio|encoder|mtp", re.IGNORECASE)
 
 
@@ -120,7 +120,7 @@ def _by_place(names: Iterable[str], where: str) -> dict[tuple[str, int], str]:
 
 def _not_there(opened: Checkpoint, kind: str, layer: int, there: Mapping[tuple[str, int], str]) -> str:
     kinds = sorted({name for name, number in there if number == layer})
-    beside = f"its attention has {', '.join(kinds)} there" if kinds else "it holds no attention matrix of that layer"
+    beside = f"it has {', '.join(kinds)} there" if kinds else "it holds no such matrix of that layer"
     return (
         f"Looking for {kind} of layer {layer} in {opened.where}: a tensor '...layers.{layer}.self_attn.{kind}.weight' "
         f"was expected, but {beside}. Choose other layers, or leave this model out."

@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+import pandas as pd
+
 from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
 from lnsim.errors import LnsimError, SourceError, StudyError
-from lnsim.paths import replica_dir, working_root
+from lnsim.paths import replica_dir, studies_dir, working_root
 from lnsim.report.page import Page
 from lnsim.study.catalog import Model, Study
 from lnsim.study.vectors import no_replica, source_kind
 from studies.projections.matrices import WeightMatrix, find_weights
+from studies.projections.sums import pair_sums
 
-__all__ = ["StudyWeights", "fetch_for", "fetch_weights", "page_weights", "study_weights", "weights_path"]
+__all__ = ["StudyWeights", "fetch_for", "fetch_weights", "page_sums", "study_weights", "weights_path"]
 
 _ROWS_AT_A_TIME = 512
 _OF_REPLICA = ".projections.safetensors"
@@ -88,17 +91,24 @@ def study_weights(
     return StudyWeights(kind, opened, matrices, missing)
 
 
-def page_weights(
-    page: Page, keys: Iterable[str], kinds: Sequence[str], layers: Sequence[int]
-) -> dict[str, Mapping[tuple[str, int], WeightMatrix]]:
-    """Projection matrices for a page, by key, then by kind and layer, not read yet; a model without is named there.
+def page_sums(page: Page, keys: Sequence[str], kinds: Sequence[str], layers: Sequence[int]) -> pd.DataFrame:
+    """The sums over pairs of matrices for a page, as ``pair_sums`` gives them, models by key.
+
+    Kept ones, of ``data/weights_statistics``, stand in place of matrices that are not kept. They were made from the
+    files that the norms came from, which the page's provenance names. Else the matrices are read.
 
     Raises:
-        StudyError: when none has any.
+        StudyError: when no model has any.
     """
-    found = study_weights(page.study, page.source, keys, kinds, layers)
-    page.opened(found.kind, found.opened, found.missing, "projection matrices")
-    return dict(found.matrices)
+    kept = studies_dir().parent / "weights_statistics" / f"{page.study.name}.csv"
+    if not kept.is_file():
+        found = study_weights(page.study, page.source, keys, kinds, layers)
+        page.opened(found.kind, found.opened, found.missing, "projection matrices")
+        return pair_sums({(key, *place): one for key, all_ in found.matrices.items() for place, one in all_.items()})
+    page.load(keys)
+    sums = pd.read_csv(kept, comment="#")
+    asked = sums.a.isin(keys) & sums.b.isin(keys) & sums.layer_a.isin(layers) & sums.layer_b.isin(layers)
+    return sums[asked & sums.kind.isin(kinds)].reset_index(drop=True)
 
 
 def fetch_weights(
@@ -144,7 +154,7 @@ def fetch_for(study: Study, numbers: Collection[str], each: Callable[[str], None
     """
     failed: dict[str, str] = {}
     for number, given in study.experiments.items():
-        if number in numbers and "kinds" in given:
+        if number in numbers and "kinds" in given and "hub" in study.sources:
             failed |= fetch_weights(study, given["models"], given["kinds"], given["layers"], each)
     return failed
 
