@@ -22,6 +22,7 @@ BUNDLED = (
     "data/vectors/small_models/*.safetensors",
     "data/vectors/zoo/*.safetensors",
     "notebooks/*.ipynb",
+    "docs/glossary.md",
 )
 """What an installed lnsim has of the project; lnsim/paths.py finds it there."""
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from lnsim.errors import SourceError
 
 __all__ = [
-    "HOME_VARIABLE", "extract_name", "find_stored", "from_here", "near_stored", "notebooks_dir", "project_root",
-    "replica_dir", "stored_models", "studies_dir", "vectors_dir", "working_root",
+    "HOME_VARIABLE", "extract_name", "find_stored", "from_here", "glossary_file", "near_stored", "notebooks_dir",
+    "project_root", "replica_dir", "stored_models", "studies_dir", "vectors_dir", "working_root",
 ]  # fmt: skip
 
 HOME_VARIABLE = "LNSIM_HOME"
@@ -96,13 +96,21 @@ def measured_dir(study: str) -> Path:
 
 def notebooks_dir() -> Path:
     """The folder of the experiments: that of the project, or where it has none, the one that comes with the package."""
+    return _at_home("notebooks/*.ipynb", "the notebooks of the experiments").parent
+
+
+def glossary_file() -> Path:
+    """The page that says what each word means, of the project or the package."""
+    return _at_home("docs/glossary.md", "the glossary")
+
+
+def _at_home(pattern: str, what: str) -> Path:
     homes = (project_root(), Path(__file__).resolve().parents[1], _bundle())
-    folders = [home / "notebooks" for home in homes]
-    if found := [folder for folder in folders if any(folder.glob("*.ipynb"))]:
-        return found[0]
+    for found in (path for home in homes for path in home.glob(pattern)):
+        return found
     raise SourceError(
-        f"Looking for the notebooks of the experiments: '{folders[0]}' holds none. Start lnsim inside a clone of the "
-        f"project, or set {HOME_VARIABLE} to one."
+        f"Looking for {what}: '{homes[0] / pattern}' is not there. Start lnsim inside a clone of the project, or set "
+        f"{HOME_VARIABLE} to one."
     )
 
 

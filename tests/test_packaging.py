@@ -130,7 +130,13 @@ def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_all_modules_and_the_whole_bundle_and_nothing_left_over(clone: Path, wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     # The zoo works in a clone only.
-    studies = ("studies/__init__.py", "studies/claims/*", "studies/projections/*", "studies/replica/*")
+    studies = (
+        "studies/__init__.py",
+        "studies/claims/*",
+        "studies/controls/*",
+        "studies/projections/*",
+        "studies/replica/*",
+    )
     folders = [path for pattern in ("lnsim/**/*", *studies) for path in clone.glob(pattern)]
     modules = {path.relative_to(clone).as_posix() for path in folders if path.is_file()}
     assert modules <= names

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from report_notebooks import small
 
+from lnsim.report import kernels
 from lnsim.report.notebooks import Notebook, execute, known_parameters
 
 
@@ -106,13 +107,17 @@ if os.path.getsize(flag) <= int(os.environ["LNSIM_TEST_DEATHS"]):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("platform", ["linux", "other"])
 @pytest.mark.parametrize(("deaths", "status"), [(1, "done"), (3, "failed")])
 def test_a_kernel_that_dies_while_it_starts_is_started_again_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int, status: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, deaths: int, status: str
 ) -> None:
     """Another program may take its port first; a kernel that never starts is told all the same."""
-    (tmp_path / "sitecustomize.py").write_text(DIES_AT_FIRST)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(kernels.sys, "platform", platform)  # where a kernel is forked, and where it is a new process
+    startup = tmp_path / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00.py").write_text(DIES_AT_FIRST)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("LNSIM_TEST_FLAG", str(tmp_path / "starts"))
     monkeypatch.setenv("LNSIM_TEST_DEATHS", str(deaths))
     outcome = execute(small(tmp_path, "print(1)"), tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)

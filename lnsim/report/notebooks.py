@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +20,9 @@ from typing import Any
 import msgspec
 
 from lnsim.errors import NotebookError
+from lnsim.report.kernels import kernel_manager
 from lnsim.report.record import Outcome
-from lnsim.report.saving import PAGE_VARIABLE, saved_by, write_whole
+from lnsim.report.saving import saved_by, write_whole
 from lnsim.text import json_text
 
 __all__ = [
@@ -269,7 +269,7 @@ def _papermill(
         dict(parameters),
         kernel_name="python3",
         language="python",
-        kernel_manager_class=_kernel_manager(target.parent),
+        kernel_manager_class=kernel_manager(target.parent),
         progress_bar=False,
         start_timeout=60,
         execution_timeout=timeout,
@@ -280,34 +280,6 @@ def _papermill(
         resources={"metadata": {"path": str(root)}},
         config=Config(_CONFIG),
     )
-
-
-def _kernel_manager(page_folder: Path) -> type[Any]:
-    """Starts the kernel of this interpreter, whatever kernels are installed under whatever names, and wherever."""
-    from ipykernel.kernelspec import RESOURCES, get_kernel_dict
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import AsyncKernelManager
-
-    class OwnKernelManager(AsyncKernelManager):
-        @property
-        def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(resource_dir=RESOURCES, **{**get_kernel_dict(), "env": _environment(page_folder)})
-
-    return OwnKernelManager
-
-
-def _environment(page_folder: Path) -> dict[str, str]:
-    """What kernels get besides: the folder of their page; and where Python may not write compiled modules, a cache.
-
-    Every kernel imports the same libraries, and to compile them anew takes each of them five seconds.
-    """
-    from platformdirs import user_cache_dir
-
-    told = {PAGE_VARIABLE: str(page_folder.absolute()).replace("$", "$$")}  # Jupyter takes one $ for a variable's
-    if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        return told
-    prefix = os.environ.get("PYTHONPYCACHEPREFIX") or user_cache_dir("lnsim")
-    return told | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": prefix}
 
 
 def _settle(part: Path, output: Path) -> None:

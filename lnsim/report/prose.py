@@ -20,7 +20,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from lnsim.errors import NotebookError
-from lnsim.paths import project_root
+from lnsim.paths import glossary_file
 from lnsim.report.markup import typographic
 
 __all__ = ["clean_html", "code_html", "glossary", "link_words", "prose_html", "slug"]
@@ -74,9 +74,7 @@ def clean_html(source: str) -> str:
 @cache
 def glossary() -> dict[str, str]:
     """What each word of ``docs/glossary.md`` means, as HTML."""
-    rows = re.findall(
-        r"^\| \*\*(.+?)\*\*.*? \| (.+) \|$", (project_root() / "docs/glossary.md").read_text("utf-8"), re.M
-    )
+    rows = re.findall(r"^\| \*\*(.+?)\*\*.*? \| (.+) \|$", glossary_file().read_text("utf-8"), re.M)
     return {word: prose_html(meaning).removeprefix("<p>").removesuffix("</p>") for word, meaning in rows}
 
 
