@@ -127,6 +127,7 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
     ("given", "message"),
     [
         ({"seed": "abc"}, r"Setting 'seed' to 'abc': expected a value of type int, such as 0"),
+        ({"seed": True}, r"Setting 'seed' to True: expected a value of type int, such as 0"),
         ({"seed": -1}, r"Setting 'seed' to -1: expected a whole number from 0 to 4294967295"),
         (
             {"roles": "pre_mlp"},

@@ -193,3 +193,10 @@ def test_showing_goes_through_ipythons_display(home: Path, monkeypatch: pytest.M
     Page.open("01", "small_models").shows(["a"], ["b"])
     assert seen[0][1]["raw"] is True
     assert "text/plain" in seen[0][0]
+
+
+def test_a_name_that_papermill_set_and_the_notebook_does_not_have_is_refused() -> None:
+    cells = ["", "study = 'small_models'\nseed = 0", "# Parameters\nseeed = 3\n"]
+    with pytest.raises(NotebookError, match="papermill set 'seeed', which is no parameter .* those are study, seed"):
+        Page.open("13", "small_models", variables={"In": cells})
+    Page.open("13", "small_models", variables={"In": [*cells[:2], "# Parameters\nseed = 3\n"]})

@@ -140,7 +140,8 @@ def check_parameters(known: Mapping[str, Mapping[str, Any]], given: Mapping[str,
     """Refuse a parameter that none of the notebooks (by number) knows, or a value of another type than stands there."""
     for name, value in given.items():
         stands = [parameters[name] for parameters in known.values() if parameters.get(name) is not None]
-        if stands and not isinstance(value, (int, float) if isinstance(stands[0], float) else type(stands[0])):
+        kinds = (int, float) if stands and isinstance(stands[0], float) else type(stands[0]) if stands else object
+        if not isinstance(value, kinds) or (isinstance(value, bool) and stands and not isinstance(stands[0], bool)):
             raise NotebookError(
                 f"Setting '{name}' to {value!r:.80}: expected a value of type {type(stands[0]).__name__}, "
                 f"such as {stands[0]!r:.80}."

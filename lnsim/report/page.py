@@ -6,9 +6,11 @@ executed notebook by ``lnsim.report.html``, makes the report. Figures and tables
 
 from __future__ import annotations
 
+import ast
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lnsim.checkpoint.extract import load
@@ -84,6 +86,7 @@ class Page:
 
         Raises:
             StudyError: when the study does not run this notebook.
+            NotebookError: when papermill set a parameter that the notebook does not have.
         """
         import matplotlib as mpl
 
@@ -93,6 +96,7 @@ class Page:
         # What a cell adds to a figure looks like the rest of it; a figure of the reader's own keeps its layout.
         mpl.rcParams.update({name: value for name, value in style.items() if not name.startswith("figure.")})
         loaded, given = load_study(study), variables or {}
+        _check_injected(number, list(given.get("In", ())))
         if command:
             return cls(number, loaded, source, command=command)
         if number not in loaded.experiments:
@@ -354,6 +358,19 @@ class Page:
 
     def _marked(self, text: str, of_vectors: bool = True) -> str:
         return f"REPLICA. {text}" if of_vectors and self.kind == "replica" else text
+
+
+def _check_injected(number: str, cells: Sequence[str]) -> None:
+    """Refuse a name that papermill set and the notebook's own parameters do not have: papermill only warns of it."""
+    for own, injected in pairwise(cells):
+        if injected.startswith("# Parameters\n"):
+            names, known = ([ast.unparse(one.targets[0]) for one in ast.parse(cell).body if isinstance(one, ast.Assign)]
+                            for cell in (injected, own))  # fmt: skip
+            if unknown := [name for name in names if name not in known]:
+                raise NotebookError(
+                    f"Page {number}: papermill set '{unknown[0]}', which is no parameter of this notebook; those are "
+                    f"{', '.join(known)}."
+                )
 
 
 def _described(figure: Figure) -> str:
