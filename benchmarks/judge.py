@@ -3,9 +3,9 @@
     python benchmarks/judge.py [--runs 3]
 
 Strangers of 46 layers and 4,096 channels until they are decided; 9,999 permutations of the same, by r and by ranks; and
-every pair of the 100 small roots trained apart, 999 permutations each. Beside each stands the least that any program
-needs: drawing and gathering the permutations for one pair, the products of matrices for all pairs, at the rates that
-this machine shows.
+every pair of the 100 small roots trained apart, 999 permutations each; value rows (8 heads of 128, two blocks) and 512
+token rows of two strangers of 4,096 channels. Beside each stands the least that any program needs: drawing and gathering
+the permutations for one pair, the products of matrices for the others, at the rates that this machine shows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 N_LAYERS, HIDDEN_SIZE, N_PERMUTATIONS = 46, 4096, 9_999
-CASES = ("strangers decided", "9,999 permutations", "4,950 pairs")
+CASES = ("strangers decided", "9,999 permutations", "4,950 pairs", "value and token rows")
 
 
 def stacks() -> list[tuple[object, object]]:
@@ -31,6 +31,21 @@ def stacks() -> list[tuple[object, object]]:
 
     a, b = 1 + 0.1 * np.random.default_rng(0).standard_normal((2, N_LAYERS, HIDDEN_SIZE))
     return [(a, b)]
+
+
+def exact_tests() -> str:
+    """Both exact tests of two strangers, and what they say."""
+    import numpy as np
+
+    from lnsim.measure.evidence import ValueBlock, token_rows, value_rows
+
+    rng, gamma = np.random.default_rng(0), np.ones(HIDDEN_SIZE)
+    values = [
+        [ValueBlock(layer, rng.standard_normal((1024, HIDDEN_SIZE), dtype=np.float32), gamma, 128) for layer in (0, 45)]
+        for _ in "ab"
+    ]
+    tokens = rng.standard_normal((2, 512, HIDDEN_SIZE), dtype=np.float32)
+    return f"p {value_rows(*values).pvalue:.2f} and {token_rows(*tokens).pvalue:.2f}"
 
 
 def child(case: str) -> None:
@@ -42,7 +57,9 @@ def child(case: str) -> None:
     from lnsim.measure.pair_test import every_pair, pair_test
     from lnsim.paths import stored_models
 
-    if case == "4,950 pairs":
+    if case == "value and token rows":
+        said = exact_tests()
+    elif case == "4,950 pairs":
         names = [name for name in stored_models() if name.rpartition("-")[0] in ("learned", "rotary")]
         rows = np.stack([np.concatenate([one.scale for one in lnsim.load(name).roles.values()]) for name in names])
         _, p = every_pair(rows, 999, 0)
@@ -58,6 +75,11 @@ def bound(case: str) -> float:
     """Seconds that drawing and gathering, or the products of matrices, take at this machine's rates."""
     import numpy as np
 
+    if case == "value and token rows":
+        a = np.random.default_rng(0).standard_normal((512, HIDDEN_SIZE))
+        start = time.perf_counter()
+        a.T @ a
+        return time.perf_counter() - start
     n = {"strangers decided": 200, "9,999 permutations": N_PERMUTATIONS, "4,950 pairs": 999}[case]
     if case == "4,950 pairs":
         a = np.random.default_rng(0).standard_normal((100, 5 * 64))

@@ -1,0 +1,216 @@
+"""This module tests two models by rows of their matrices, where norms are blind: permuted, folded, rescaled, new norms.
+
+H0: both were trained from initial values of their own, and no weights of one entered the other. *The same data,
+tokenizer and recipe, and distillation, are inside H0*: a student that began at random is a stranger here, provably so.
+
+Proof that p is exact. Flip the sign of one value dimension: its row of ``v_proj`` and its column of ``o_proj``. The
+function is the same; initial values are symmetric; AdamW, SGD, Lion, Muon, weight decay and clipping commute with the
+flip. So under H0, given A, the trained B and B with any value dimensions flipped have one law. The same holds for a
+residual channel of an RMSNorm model, flipped in every matrix. Parts of A and B are matched by what no flip changes
+(absolute values, γ); given the matching, the signs are fair coins. With c_j the product of weights that coin j turns,
+z = sum(c) / sqrt(sum(c^2)), and P(z >= t) <= exp(-t^2 / 2) for every number of coins (Hoeffding 1963). So one symmetry
+is spent on the matching and another is left for p. Matching and testing by the same thing would call every stranger.
+
+Outside of H0: one seed of random numbers for both; copied or structured initial values; quantisation with a zero point;
+for token rows fixed sinusoidal positions, and LayerNorm, whose channel signs are no symmetry (measured: fine, not
+exact). Blind: random signs, or a rotation within heads, change no output and hide a copy. Gauge groups: Sweeney 2026,
+arXiv:2606.31963. Permutations in place of signs: Zhu et al. 2025, arXiv:2502.12292. Measured: the zoo, notebook 15.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.errors import ComparisonError
+from lnsim.measure.nulls import Floats
+from lnsim.measure.pair_test import MOST, PairTest, pair_test
+
+__all__ = ["SignTest", "ValueBlock", "combined", "effective_gamma", "token_rows", "value_rows"]
+
+_AT_ONCE = 1024
+"""Channels of a whose correlations with all of b are held at a time: with 4,096 of them 34 MB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueBlock:
+    """The value rows of one block.
+
+    Args:
+        layer: number of the block.
+        rows: of ``v_proj``, one a value dimension, whole heads of them: ``(n_heads * head_size, hidden_size)``.
+        gamma: effective γ of the norm before the attention, ``(hidden_size,)``.
+        head_size: value dimensions of a head.
+        centred: True where that norm is a LayerNorm: what it gives has no mean over the channels.
+    """
+
+    layer: int
+    rows: npt.NDArray[np.floating]
+    gamma: npt.NDArray[np.floating]
+    head_size: int
+    centred: bool = False
+
+    def __post_init__(self) -> None:
+        n_rows, hidden_size = self.rows.shape
+        whole = self.head_size > 1 and n_rows > 0 and n_rows % self.head_size == 0
+        if not whole or self.gamma.shape != (hidden_size,):
+            raise ComparisonError(
+                f"Value rows of block {self.layer}: expected whole heads of two or more rows and γ of the same "
+                f"channels, found {n_rows} rows of {hidden_size} channels, heads of {self.head_size} and γ of shape "
+                f"{self.gamma.shape}."
+            )
+
+    def effective(self) -> Floats:
+        """What the rows do to the normalised residual: rows times γ, without its mean where the norm takes that out."""
+        found = self.rows.astype(np.float64) * self.gamma.astype(np.float64)
+        if not np.isfinite(found).all():
+            raise ComparisonError(f"Value rows of block {self.layer}: a weight is not finite.")
+        return found - found.mean(axis=1, keepdims=True) if self.centred else found
+
+    def grams(self) -> Floats:
+        """Products of the rows of each head, at unit length: ``(n_heads, head_size, head_size)``.
+
+        No orthogonal change of the residual basis alters them, nor does what moves a factor from γ to the rows.
+        """
+        rows = self.effective()
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+        heads = unit.reshape(-1, self.head_size, rows.shape[1])
+        return np.asarray(heads @ heads.transpose(0, 2, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class SignTest:
+    """What a test of signs found.
+
+    Args:
+        z: sum of the coupled weights over the root of their sum of squares; at most the root of ``n_signs``.
+        n_signs: coins.
+        pvalue: ``n_tried * exp(-z^2 / 2)``, at most 1, for every number of coins; 1 where z is not above zero.
+        n_tried: how many pairs of parts were tried, of which this is the one with the largest z.
+        layers: of the two blocks, where the test is one of blocks.
+        n_matched: heads or channels that were matched.
+    """
+
+    z: float
+    n_signs: int
+    pvalue: float
+    n_tried: int = 1
+    layers: tuple[int, int] | None = None
+    n_matched: int = 0
+
+
+def value_rows(a: Sequence[ValueBlock], b: Sequence[ValueBlock]) -> SignTest:
+    """Whether the value rows of two models agree in sign: those of the best pair of blocks, with its price.
+
+    Heads are matched by the absolute products of their rows (Hungarian). Even rows of a head are probes, odd ones are
+    tested: c_j is the sum over the probes i of G_a[j, i] G_b[j, i]. Hidden sizes may differ.
+
+    Args:
+        a: the first and the last block of one model, or any few.
+        b: those of the other.
+
+    Raises:
+        ComparisonError: when there are no blocks, or heads have different sizes.
+    """
+    sizes = {block.head_size for block in (*a, *b)}
+    if not a or not b or len(sizes) != 1:
+        raise ComparisonError(
+            f"Testing value rows: expected blocks of both models with heads of one size, found {len(a)} and {len(b)} "
+            f"blocks and heads of {', '.join(map(str, sorted(sizes))) or 'no size'}."
+        )
+    grams = [[(block.layer, block.grams()) for block in blocks] for blocks in (a, b)]
+    n_tried, found = len(a) * len(b), []
+    for (layer_a, one), (layer_b, other) in product(*grams):
+        heads_a, heads_b = _matched_heads(one, other)
+        coupled = (one[heads_a, 1::2, ::2] * other[heads_b, 1::2, ::2]).sum(axis=2).ravel()
+        found.append(_sign_test(coupled, n_tried, (layer_a, layer_b), len(heads_a)))
+    return max(found, key=lambda test: test.z)
+
+
+def _matched_heads(a: Floats, b: Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    from scipy.optimize import linear_sum_assignment
+
+    above = np.triu_indices(a.shape[1], 1)
+    one, other = (_units(np.abs(grams[:, above[0], above[1]])) for grams in (a, b))
+    return linear_sum_assignment(one @ other.T, maximize=True)  # type: ignore[no-any-return]
+
+
+def token_rows(a: npt.ArrayLike, b: npt.ArrayLike) -> SignTest:
+    """Whether the channels of two models agree in sign over the same tokens.
+
+    Channels are matched where each is the other's best partner by absolute correlation over the tokens; c is the
+    correlation of a matched pair. Hidden sizes may differ.
+
+    Args:
+        a: rows of the embedding, one a token, ``(n_tokens, hidden_size_a)``.
+        b: rows of the same tokens in the same order, ``(n_tokens, hidden_size_b)``.
+
+    Raises:
+        ComparisonError: when the numbers of tokens differ, are fewer than three, or a weight is not finite.
+    """
+    one, other = (np.asarray(rows, dtype=np.float64) for rows in (a, b))
+    if one.ndim != 2 or other.ndim != 2 or len(one) != len(other) or len(one) < 3:
+        raise ComparisonError(
+            f"Testing token rows: expected rows of the same three or more tokens, found shapes {one.shape} and "
+            f"{other.shape}."
+        )
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        raise ComparisonError("Testing token rows: a weight is not finite.")
+    one, other = (_units(rows.T) for rows in (one, other))
+    best_b, value = np.zeros(len(one), dtype=np.intp), np.zeros(len(one))
+    best_a, largest = np.zeros(len(other), dtype=np.intp), np.full(len(other), -1.0)
+    for start in range(0, len(one), _AT_ONCE):
+        signed = one[start : start + _AT_ONCE] @ other.T
+        size, here = np.abs(signed), np.arange(len(signed))
+        best_b[start : start + len(signed)] = size.argmax(axis=1)
+        value[start : start + len(signed)] = signed[here, best_b[start : start + len(signed)]]
+        first = size.argmax(axis=0)
+        better = size[first, np.arange(len(other))] > largest
+        best_a[better], largest[better] = first[better] + start, size.max(axis=0)[better]
+    mutual = best_a[best_b] == np.arange(len(one))
+    return _sign_test(value[mutual], 1, None, int(mutual.sum()))
+
+
+def _units(rows: Floats) -> Floats:
+    """Rows without their mean, of length 1; a constant one is zero, and correlates with nothing."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    return np.asarray(np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 1e-12))
+
+
+def _sign_test(coupled: Floats, n_tried: int, layers: tuple[int, int] | None, n_matched: int) -> SignTest:
+    length = float(np.sqrt(np.sum(coupled**2)))
+    z = float(np.sum(coupled)) / length if length > 0 else 0.0
+    pvalue = min(1.0, n_tried * math.exp(-(max(z, 0.0) ** 2) / 2))
+    return SignTest(z, int(np.count_nonzero(coupled)), pvalue, n_tried, layers, n_matched)
+
+
+def combined(*pvalues: float) -> float:
+    """One p of several tests, whatever their dependence: their number times the smallest, at most 1 (Bonferroni)."""
+    if not pvalues:
+        raise ComparisonError("Combining tests: expected at least one p-value, found none.")
+    return min(1.0, len(pvalues) * min(pvalues))
+
+
+def effective_gamma(a: Sequence[ValueBlock], b: Sequence[ValueBlock], most: int = MOST, seed: int = 0) -> PairTest:
+    """The permutation test of channels on γ times the root mean square of each column of the value rows.
+
+    It needs no further bytes, and finds γ that was folded, rescaled or set anew, since the product stays. It is blind
+    to permuted channels, as norms are. Blocks are compared in their order.
+
+    Raises:
+        ComparisonError: when the numbers of blocks or the hidden sizes differ, and as ``pair_test``.
+    """
+    one, other = (np.array([np.sqrt(np.mean(block.effective() ** 2, axis=0)) for block in blocks]) for blocks in (a, b))
+    if one.shape != other.shape:
+        raise ComparisonError(
+            f"Testing effective γ: expected as many blocks and channels in both models, found {one.shape} and "
+            f"{other.shape}."
+        )
+    return pair_test([(one, other)], most=most, seed=seed)
