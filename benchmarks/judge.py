@@ -4,8 +4,8 @@
 
 Strangers of 46 layers and 4,096 channels until they are decided; 9,999 permutations of the same, by r and by ranks; and
 every pair of the 100 small roots trained apart, 999 permutations each; value rows (8 heads of 128, two blocks) and 512
-token rows of two strangers of 4,096 channels. Beside each stands the least that any program needs: drawing and gathering
-the permutations for one pair, the products of matrices for the others, at the rates that this machine shows.
+token rows of two strangers of 4,096 channels. Beside each stands the least that any program needs: drawing and
+gathering the permutations for one pair, the products of matrices for the others, at the rates that this machine shows.
 """
 
 from __future__ import annotations
