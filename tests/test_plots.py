@@ -134,6 +134,7 @@ def test_a_group_keeps_one_colour_in_every_kind_and_roles_theirs_in_every_tower(
     assert (found["related"], found["independent"]) == (RELATED, INDEPENDENT)
     assert found["pre_mlp"] == found["encoder/pre_mlp"] != found["pre_attention"]
     assert plots.palette(["MiniLM"], {"MiniLM": "#112233"}) == {"MiniLM": "#112233"}
+    assert plots.palette(["faint"], {"faint": "#88ccee"})["faint"] < "#88ccee"  # darkened, so that its line is seen
     ax = plots.strips(layers(), "r", "pair")
     marks = {to_hex(colour) for drawn in ax.collections for colour in drawn.get_edgecolors()}
     assert marks == {RELATED, INDEPENDENT}

@@ -66,7 +66,7 @@ style: dict[Any, Any] = {
 }  # fmt: skip
 """rcParams of every figure; they hold while a figure is drawn and change nothing else."""
 
-_CONTRAST = 4.5
+_CONTRAST, _CONTRAST_OF_LINES = 4.5, 3.0
 
 Parameters = ParamSpec("Parameters")
 Drawn = TypeVar("Drawn")
@@ -99,10 +99,14 @@ def styled(function: Callable[Parameters, Drawn]) -> Callable[Parameters, Drawn]
 
 
 def palette(names: Iterable[object], colours: Mapping[str, str] | None = None) -> dict[Any, str]:
-    """A colour for each name: the given one, else that of its group or its role, else the next of a fixed row."""
+    """A colour for each name: the given one, else that of its group or its role, else the next of a fixed row.
+
+    Each is darkened where its line would not be seen on white, nor its inverse in the dark theme.
+    """
     row = iter(_ROW * 12)
     given = {**GROUP_COLOURS, "True": RELATED, "False": INDEPENDENT, **(colours or {})}
-    return {name: given.get(str(name)) or _of_role(str(name)) or next(row) for name in dict.fromkeys(names)}
+    found = {name: given.get(str(name)) or _of_role(str(name)) or next(row) for name in dict.fromkeys(names)}
+    return {name: readable(colour, _CONTRAST_OF_LINES) for name, colour in found.items()}
 
 
 def _of_role(name: str) -> str:
@@ -111,15 +115,15 @@ def _of_role(name: str) -> str:
     return _ROLE_COLOURS.get(role) or (_OTHER_ROLES if any(word in role.split("_") for word in _ROLE_WORDS) else "")
 
 
-def readable(colour: str) -> str:
-    """A colour, darkened where needed, in which text has a contrast of at least 4.5 with white."""
+def readable(colour: str, contrast: float = _CONTRAST) -> str:
+    """A colour, darkened where needed, in which text has a contrast of at least 4.5, or as given, with white."""
 
     def luminance(shade: np.ndarray) -> float:  # as WCAG 2 defines it
         linear = np.where(shade <= 0.04045, shade / 12.92, ((shade + 0.055) / 1.055) ** 2.4)
         return float(linear @ (0.2126, 0.7152, 0.0722))
 
     shade = np.array(to_rgb(colour))
-    while 1.05 / (luminance(shade) + 0.05) < _CONTRAST:
+    while 1.05 / (luminance(shade) + 0.05) < contrast:
         shade = shade * 0.96
     red, green, blue = shade.tolist()
     return to_hex((red, green, blue))
