@@ -1,0 +1,240 @@
+"""This module chooses and holds the few matrix rows that the tests of ``lnsim.measure.evidence`` need.
+
+Value rows: those of ``v_proj`` (or of the values' part of a fused matrix) in the first and the last block of the main
+tower, whole heads up to 1,024 rows. Token rows: 512 of the embedding, one run. Each is a contiguous range of bytes, and
+is read through the same layer as the norms. In an extract a piece is a tensor of its own, named after its matrix and rows,
+``model.embed_tokens.weight[2048:2560]``; a record in the metadata says what it is.
+
+Layouts, by the names in the checkpoint: ``v_proj`` apart (Llama and kin, BERT, T5, Whisper), ``q|k|v`` in one (Phi-3,
+MPT, ChatGLM, Qwen 1), ``q, k, v`` head by head (GPT-NeoX, BLOOM), the up-projection of MLA (DeepSeek). GPT-2 stores
+(in, out), so that values are columns; there the rows of ``attn.c_proj`` stand in, which are value dimensions too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.checkpoint.families.config import tower_config
+from lnsim.checkpoint.format.decode import decode
+from lnsim.checkpoint.format.header import TensorInfo
+from lnsim.errors import RoleError
+
+__all__ = ["RECORD_KEY", "RowPiece", "WeightRows", "choose_rows", "piece_name", "whole_rows"]
+
+RECORD_KEY = "weight_rows"
+"""Key of an extract's metadata under which the pieces are listed."""
+
+N_TOKENS, FIRST_TOKEN = 512, 2048
+"""The run of token ids: behind special tokens, single bytes and unused entries, among the first merges, so frequent."""
+
+MOST_VALUE_ROWS = 1024
+
+_FLOATS = ("F64", "F32", "F16", "BF16")
+_EMBEDDING = re.compile(
+    r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in|shared|embedding)\.weight$", re.ASCII
+)
+_SEPARATE = (
+    r"(?:self_attn|attention|attn|mixer)\.(?:attn\.|attention\.)?(?:v_proj|wv|v_lin)|self\.value|SelfAttention\.v"
+)
+_LAYOUTS: Mapping[str, re.Pattern[str]] = {
+    "separate": re.compile(rf"\.(?:{_SEPARATE})\.weight$", re.ASCII),
+    "last": re.compile(r"\.(?:qkv_proj|Wqkv|wqkv|qkv|query_key_value|c_attn)\.weight$", re.ASCII),
+    "latent": re.compile(r"\.self_attn\.kv_b_proj\.weight$", re.ASCII),
+    "output": re.compile(r"\.attn\.c_proj\.weight$", re.ASCII),
+}
+_BY_HEAD = ("gpt_neox", "bloom", "gpt_neox_japanese")
+_IN_OUT = ("gpt2", "openai-gpt", "imagegpt", "decision_transformer")
+_REFUSED = {"falcon": "its fused matrix groups queries, keys and values in an order of its own"}
+"""Families whose layout is not known well enough, with the reason."""
+
+Use = Literal["value", "output", "latent", "token"]
+
+
+class RowPiece(msgspec.Struct, frozen=True):
+    """Rows ``[start, stop)`` of one matrix, and what they are for."""
+
+    tensor: str
+    start: int
+    stop: int
+    use: Use  # value: rows of v_proj; output: rows that a value dimension writes; latent: rows of MLA's up-projection
+    layer: int = -1
+    head_size: int = 0
+    n_rows: int = 0  # of the whole matrix; of an embedding the size of the vocabulary
+
+
+class WeightRows(msgspec.Struct, frozen=True, eq=False):
+    """The rows of one model as they were read."""
+
+    pieces: tuple[RowPiece, ...] = ()
+    arrays: tuple[npt.NDArray[Any], ...] = ()  # one a piece, (rows, columns) in the stored dtype
+    missing: tuple[str, ...] = ()  # sentences: what was looked for and is not there, with the reason
+
+    @property
+    def tokens(self) -> tuple[tuple[int, ...], npt.NDArray[Any]] | None:
+        """Ids of the tokens, and their rows; None where none was read."""
+        found = [(piece, rows) for piece, rows in self._of(("token",))]
+        if not found:
+            return None
+        ids = tuple(number for piece, _ in found for number in range(piece.start, piece.stop))
+        return ids, np.concatenate([rows for _, rows in found])
+
+    @property
+    def vocabulary(self) -> int | None:
+        """Rows of the whole embedding."""
+        return next((piece.n_rows for piece, _ in self._of(("token",))), None)
+
+    def values(self) -> dict[int, tuple[str, int, npt.NDArray[Any]]]:
+        """By layer: the use, the size of a head, and the rows of all heads that were read."""
+        found: dict[int, tuple[str, int, npt.NDArray[Any]]] = {}
+        for piece, rows in self._of(("value", "output", "latent")):
+            before = found.get(piece.layer)
+            joined = rows if before is None else np.concatenate([before[2], rows])
+            found[piece.layer] = piece.use, piece.head_size, joined
+        return found
+
+    def _of(self, uses: Sequence[str]) -> list[tuple[RowPiece, npt.NDArray[Any]]]:
+        return [(piece, rows) for piece, rows in zip(self.pieces, self.arrays, strict=True) if piece.use in uses]
+
+
+def piece_name(piece: RowPiece) -> str:
+    """The name of a piece in an extract."""
+    return f"{piece.tensor}[{piece.start}:{piece.stop}]"
+
+
+def whole_rows(
+    pieces: Sequence[RowPiece],
+    data: Mapping[str, tuple[str, tuple[int, ...], bytes]],
+    missing: Iterable[str],
+    where: str,
+) -> WeightRows:
+    """The rows of pieces whose dtype, shape and bytes are given by name."""
+    arrays = (decode(raw, dtype, shape, where=f"'{piece_name(one)}' of {where}")
+              for one in pieces for dtype, shape, raw in [data[piece_name(one)]])  # fmt: skip
+    return WeightRows(tuple(pieces), tuple(arrays), tuple(missing))
+
+
+def choose_rows(
+    infos: Mapping[str, TensorInfo], norms: Iterable[str], config: Mapping[str, Any], model_type: str, where: str
+) -> tuple[tuple[RowPiece, ...], tuple[str, ...]]:
+    """The pieces to read of a checkpoint, and a sentence on each kind that cannot be read.
+
+    Args:
+        infos: every tensor of the checkpoint, by name.
+        norms: names of the norms inside the blocks of the main tower, whose prefix the value rows share.
+        config: the checkpoint's.
+        model_type: the family that read its norms.
+        where: the checkpoint, for messages.
+    """
+    told = tower_config(config, "text")
+    pieces: list[RowPiece] = []
+    missing: list[str] = []
+    for what, choose in (("value rows", _value_pieces), ("token rows", _token_pieces)):
+        try:
+            pieces += choose(infos, tuple(norms), told, model_type)
+        except RoleError as error:
+            missing.append(f"No {what} of {where}: {error}.")
+    return tuple(pieces), tuple(missing)
+
+
+def _token_pieces(
+    infos: Mapping[str, TensorInfo], norms: Sequence[str], config: Mapping[str, Any], model_type: str
+) -> list[RowPiece]:
+    tables = [name for name, info in infos.items() if _EMBEDDING.search(name) and len(info.shape) == 2]
+    shared = [name for name in tables if norms and _common_parts(name, norms[0])] or tables
+    if not shared:
+        raise RoleError("no tensor has the name of an embedding, such as '...embed_tokens.weight'")
+    name = min(shared, key=len)
+    n_rows = _floats(name, infos[name])
+    start = FIRST_TOKEN if n_rows >= FIRST_TOKEN + N_TOKENS else 0
+    return [RowPiece(name, start, min(start + N_TOKENS, n_rows), "token", n_rows=n_rows)]
+
+
+def _common_parts(name: str, other: str) -> bool:
+    """Whether two tensors lie in one tower, as far as their names tell: their first parts agree."""
+    return name.split(".")[0] == other.split(".")[0]
+
+
+def _value_pieces(
+    infos: Mapping[str, TensorInfo], norms: Sequence[str], config: Mapping[str, Any], model_type: str
+) -> list[RowPiece]:
+    if model_type in _REFUSED:
+        raise RoleError(_REFUSED[model_type])
+    prefixes = {match[0] for name in norms if (match := re.match(r".*?\.(?=\d+\.)", name))}
+    layouts = ("output",) if model_type in _IN_OUT else ("separate", "latent", "last")
+    for layout in layouts:
+        there: dict[int, str] = {}
+        for name in infos:
+            place = re.match(r"(.*?\.)(\d{1,5})\.", name)
+            if place and place[1] in prefixes and _LAYOUTS[layout].search(name) and "cross" not in name.lower():
+                there[int(place[2])] = name
+        if there:
+            ends = dict.fromkeys((min(there), max(there)))
+            return [
+                piece for layer in ends for piece in _of_block(layout, there[layer], layer, infos, config, model_type)
+            ]
+    raise RoleError("no tensor of its blocks has the name of a value projection, such as '...self_attn.v_proj.weight'")
+
+
+def _of_block(
+    layout: str, name: str, layer: int, infos: Mapping[str, TensorInfo], config: Mapping[str, Any], model_type: str
+) -> list[RowPiece]:
+    n_rows = _floats(name, infos[name])
+    n_heads = _number(config, "num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads")
+    if layout == "latent":
+        keys, values = _number(config, "qk_nope_head_dim"), _number(config, "v_head_dim")
+        return _by_head(name, layer, n_rows, keys + values, keys, values, "latent")
+    groups = 1 if config.get("multi_query") is True else n_heads
+    n_values = _number(
+        config, "num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv", default=groups
+    )
+    if layout == "last" and model_type in _BY_HEAD:
+        size = n_rows // (3 * n_heads)
+        return _by_head(name, layer, n_rows, 3 * size, 2 * size, size, "value")
+    if layout == "last":
+        size = n_rows // (n_heads + 2 * n_values)
+        first, n_own = n_rows - n_values * size, n_values * size
+        n_told = (n_heads + 2 * n_values) * size
+    else:
+        n_values = n_heads if layout == "output" else n_values
+        size, first, n_own = n_rows // n_values, 0, n_rows
+        n_told = n_values * size
+    if size < 2 or n_told != n_rows:
+        raise RoleError(
+            f"'{name}' has {n_rows} rows, which are not whole heads of {n_heads} queries and {n_values} values"
+        )
+    n_read = min(n_own, max(1, MOST_VALUE_ROWS // size) * size)
+    return [RowPiece(name, first, first + n_read, "output" if layout == "output" else "value", layer, size, n_rows)]
+
+
+def _by_head(name: str, layer: int, n_rows: int, step: int, skipped: int, size: int, use: Use) -> list[RowPiece]:
+    """The values of each head, which lie behind what is skipped of each step."""
+    if size < 2 or n_rows % step:
+        raise RoleError(f"'{name}' has {n_rows} rows, which are not whole heads of {step}")
+    heads = range(min(n_rows // step, max(1, MOST_VALUE_ROWS // size)))
+    starts = (head * step + skipped for head in heads)
+    return [RowPiece(name, start, start + size, use, layer, size, n_rows) for start in starts]
+
+
+def _number(config: Mapping[str, Any], *names: str, default: int | None = None) -> int:
+    for name in names:
+        value = config.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 65536:
+            return value
+    if default is None:
+        raise RoleError(f"its config has no '{names[0]}', without which rows are not told by heads")
+    return default
+
+
+def _floats(name: str, info: TensorInfo) -> int:
+    """The rows of a matrix of floats; RoleError for any other tensor."""
+    if len(info.shape) != 2 or info.dtype not in _FLOATS:
+        raise RoleError(
+            f"'{name}' is {info.dtype} of shape {list(info.shape)}, expected a matrix of {', '.join(_FLOATS)}"
+        )
+    return info.shape[0]
