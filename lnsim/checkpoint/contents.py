@@ -6,20 +6,15 @@ an index, it decides: a tensor counts in the shard that the index names for it a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import Any
 
-from lnsim.checkpoint.families.names import norm_names
+from lnsim.checkpoint.families.names import adapter_kind, norm_names
 from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.source import Checkpoint, file_in
 from lnsim.errors import FormatError, HeaderError, LnsimError
 
 __all__ = ["settle"]
-
-_WORDS = ("lora", "ia3", "oft", "boft", "hada", "lokr", "vera", "prompt_embeddings")
-_PART = re.compile(rf"(^|[._])({'|'.join(_WORDS)})([._]|$)", re.IGNORECASE)
-_KINDS = {"LORA": "LoRA"}
 
 
 def settle(
@@ -158,9 +153,8 @@ def _tensors(names: Sized) -> str:
 def _is_adapter(headers: Mapping[str, Header]) -> bool:
     """Whether files or tensors have the names of an adapter's, and no tensor that of a norm."""
     shapes = {name: info.shape for header in headers.values() for name, info in header.tensors.items()}
-    every = "\n".join(shapes).lower()  # looked through as one text first: some checkpoints have 100,000 names
-    named = any(word in every for word in _WORDS) and any(map(_PART.search, shapes))
-    return (named or any(shard.startswith("adapter_model") for shard in headers)) and not norm_names(shapes, ())
+    named = any(shard.startswith("adapter_model") for shard in headers) or adapter_kind(shapes) is not None
+    return named and not norm_names(shapes, ())
 
 
 def _adapter_error(read_config: Callable[[], Mapping[str, Any] | None], where: str) -> FormatError:
@@ -170,6 +164,6 @@ def _adapter_error(read_config: Callable[[], Mapping[str, Any] | None], where: s
     except LnsimError:  # its own config cannot be read; that it is an adapter is true all the same
         config = {}
     kind, base = config.get("peft_type"), config.get("base_model_name_or_path")
-    told = f" ({_KINDS.get(kind, kind):.40})" if isinstance(kind, str) else " (LoRA or one of its kin)"
+    told = f" ({'LoRA' if kind == 'LORA' else kind:.40})" if isinstance(kind, str) else " (LoRA or one of its kin)"
     of = f" of {base:.200}" if isinstance(base, str) and base else ""
     return FormatError(f"Opening {where}: it is an adapter{told}{of}, without norms of its own: name its base model.")

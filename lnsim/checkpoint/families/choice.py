@@ -20,7 +20,7 @@ from lnsim.checkpoint.families.config import (
 )
 from lnsim.checkpoint.families.matching import Match, Tower, count_block_names, match_norms
 from lnsim.checkpoint.families.names import NormName, collapse
-from lnsim.checkpoint.families.table import FAMILIES, Family, Stack
+from lnsim.checkpoint.families.table import CLASSES, FAMILIES, Family, Stack
 from lnsim.errors import RoleError
 
 __all__ = ["KINDS_KEY", "Choice", "Evidence", "choose", "unknown_family"]
@@ -33,24 +33,9 @@ MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_laye
 MAX_FORMS = 1_000  # forms of names, all layers of one counted once; no family has a tenth of it
 MEDIA_WORDS = ("vision", "visual", "audio", "speech", "image")
 HOW_TO_ADD = (
-    "Add an entry to lnsim/checkpoint/families/families.toml (table.py beside it says how), or pass the model_type of "
+    "Add an entry to lnsim/checkpoint/families/families.toml (its top says how), or pass the model_type of "
     "a family with the same blocks."
 )
-# Repos with remote code may name a model type of their own and one of these classes.
-CLASSES = {
-    "LlamaForCausalLM": "llama",
-    "MistralForCausalLM": "mistral",
-    "MixtralForCausalLM": "mixtral",
-    "Qwen2ForCausalLM": "qwen2",
-    "Qwen3ForCausalLM": "qwen3",
-    "DeepseekV3ForCausalLM": "deepseek_v3",
-    "Glm4MoeForCausalLM": "glm4_moe",
-    "GPT2LMHeadModel": "gpt2",
-    "BertModel": "bert",
-    "BertForMaskedLM": "bert",
-    "RobertaForMaskedLM": "roberta",
-    "XLMRobertaModel": "xlm-roberta",
-}
 
 Meanings = Mapping[str, tuple[object, ...]]
 

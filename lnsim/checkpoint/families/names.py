@@ -32,9 +32,11 @@ INNER = {
     "ln_tuning_layers": "PEFT",
 }
 NAMED = ("modules_to_save", "ln_tuning_layers")  # an adapter's name may follow
-# How the components begin that only an adapter's file has: changes of other weights, by PEFT's and kohya's names.
+# How the components begin or end that only an adapter's file has: changes of other weights, by PEFT's, kohya's and
+# diffusers' names.
 ADAPTERS = {
     "lora_": "LoRA",
+    "_lora": "LoRA",
     "dora_": "DoRA",
     "ia3_": "IA3",
     "hada_w": "LoHa",
@@ -79,15 +81,14 @@ def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
 
 def adapter_kind(names: Iterable[str]) -> str | None:
     """What kind of adapter the tensor names show, None where they show none."""
-    every = "\n".join(names)
-    if not any(start in every for start in ADAPTERS):
-        return None
-    for name in every.split("\n"):
-        for part in name.split(".")[-3:]:
-            for start, kind in ADAPTERS.items():
-                if part.startswith(start):
-                    return kind
-    return None
+    every = "\n".join(names)  # looked through as one text first: some checkpoints have 100,000 names
+    marks = [mark for mark in ADAPTERS if mark in every]
+    parts = (part for name in (every.split("\n") if marks else ()) for part in name.split(".")[-3:])
+    return next((ADAPTERS[mark] for part in parts for mark in marks if _has_end(part, mark)), None)
+
+
+def _has_end(part: str, mark: str) -> bool:
+    return part.endswith(mark) if mark.startswith("_") else part.startswith(mark)
 
 
 def _without_inner(parts: list[str]) -> tuple[list[str], list[str]]:
