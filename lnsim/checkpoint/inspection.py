@@ -15,8 +15,6 @@ from lnsim.checkpoint.reading import map_checkpoint
 from lnsim.checkpoint.roles import NormTensor, RoleMap
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.errors import RoleError
-from lnsim.tables import card, gap_notes, table
-from lnsim.text import printable
 
 __all__ = ["Inspection", "RoleSummary", "inspect"]
 
@@ -66,28 +64,6 @@ class Inspection:
     problem: str | None = None
     requests: int
     bytes_received: int
-
-    def __repr__(self) -> str:
-        roles = ", ".join(f"{role} {one.n_layers}" for role, one in self.roles.items()) or "no roles"
-        return printable(f"Inspection({self.where!r:.160}: {self.family or 'unknown family'}, {roles:.200})")
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (role, one.n_layers, one.hidden_size, one.dtype, one.norm_type, "yes" if one.bias else "no", one.example)
-            for role, one in self.roles.items()
-        ]
-        facts = (
-            f"family {self.family or 'unknown'} (model type {self.model_type or 'not told'})",
-            ", ".join(f"{tower} {n} blocks" for tower, n in self.n_layers.items()),
-            f"{self.n_tensors:,} tensors: {', '.join(f'{n:,} {dtype}' for dtype, n in self.dtypes.items())}",
-            f"{len(self.shards)} files, {sum(self.shards.values()):,} bytes",
-            f"commit {self.commit}" if self.commit else "no commit recorded",
-            f"{self.requests} requests, {self.bytes_received:,} bytes" if self.requests else "",
-        )
-        notes = gap_notes(self.missing_layers.items(), self.notes)
-        notes += [f"no roles: {self.problem}"] if self.problem else []
-        header = ("role", "norms", "channels", "stored as", "norm", "β", "first tensor")
-        return card("Inspection", self.where, facts, [table(header, rows)] if rows else [], notes)
 
 
 def inspect(

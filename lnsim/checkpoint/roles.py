@@ -21,7 +21,7 @@ from lnsim.checkpoint.families.offset import decide_offset, offset_sentence
 from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS
 from lnsim.checkpoint.store import FORMAT
 from lnsim.checkpoint.vectors import Offset
-from lnsim.errors import RoleError
+from lnsim.errors import RoleError, named
 
 __all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
 
@@ -133,42 +133,40 @@ def map_roles(
     ``metadata`` are the free texts of the files. Raises RoleError where no table reads this family, none of its block
     norms is there, or the names contradict the table.
     """
-    if config is not None and not isinstance(config, Mapping):
-        raise RoleError(
-            f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. Check the "
-            f"repo's config.json."
-        )
-    base = (config or {}).get("base_model_name_or_path")
-    norms = norm_names(shapes, LEAVES)
-    _check_wrappers(norms, where)
-    try:
-        choice = choose(_evidence(norms, shapes, config, where), config, model_type)
-    except RoleError as error:
-        kind = adapter_kind(shapes)
-        raise (_adapter_error(kind, norms, base, where) if kind else error) from None
-    metadata = metadata or {}
-    chosen = metadata.get("format") == FORMAT
-    matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=chosen)
-    _check_sizes(matches, where)
-    _check_kinds(matches, where)
-    _check_layout(choice, matches, where)
-    main = _main_tower(choice, matches, main_tower, lowest=-1 if chosen else 0)
-    adapter = adapter_kind(shapes) if main is None or _gaps(choice, matches) else None
-    if adapter and main is None:
-        matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=True)
-        main = _main_tower(choice, matches, main_tower, lowest=-1)
-    if main is None and adapter:
-        raise _adapter_error(adapter, norms, base, where)
-    if main is None:
-        found = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
-        raise unknown_family([match.norm for match in matches], where, found)
-    told = model_type is not None
-    roles = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata, told=told), told)
-    if not adapter:
-        return roles
-    # What an adapter lacks is no gap: its base model has it.
-    note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
-    return replace(roles, missing_layers={}, notes=(*roles.notes, note))
+    with named(RoleError, f"While giving roles to the norms of {where}"):
+        if config is not None and not isinstance(config, Mapping):
+            found = type(config).__name__
+            raise RoleError(f"expected a JSON object as its config, found {found}. Check the repo's config.json.")
+        base = (config or {}).get("base_model_name_or_path")
+        norms = norm_names(shapes, LEAVES)
+        _check_wrappers(norms)
+        try:
+            choice = choose(_evidence(norms, shapes, config), config, model_type)
+        except RoleError as error:
+            kind = adapter_kind(shapes)
+            raise (_adapter_error(kind, norms, base) if kind else error) from None
+        chosen = (metadata or {}).get("format") == FORMAT
+        matches = match_norms(norms, choice.every_tower, partial=chosen)
+        _check_sizes(matches)
+        _check_kinds(matches)
+        _check_layout(choice, matches)
+        main = _main_tower(choice, matches, main_tower, lowest=-1 if chosen else 0)
+        adapter = adapter_kind(shapes) if main is None or _gaps(choice, matches) else None
+        if adapter and main is None:
+            matches = match_norms(norms, choice.every_tower, partial=True)
+            main = _main_tower(choice, matches, main_tower, lowest=-1)
+        if main is None and adapter:
+            raise _adapter_error(adapter, norms, base)
+        if main is None:
+            lacking = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
+            raise unknown_family([match.norm for match in matches], lacking)
+        told = model_type is not None
+        roles = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata or {}, told=told), told)
+        if not adapter:
+            return roles
+        # What an adapter lacks is no gap: its base model has it.
+        note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
+        return replace(roles, missing_layers={}, notes=(*roles.notes, note))
 
 
 def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
@@ -188,14 +186,13 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
     if shown := _shown(towers):
         notes.append("The config does not tell the kinds of the layers: taken from the other tensors that they hold.")
     notes.append(offset_sentence(offset))
-    usual = choice.family.stacks[0].tower
-    if main != usual:
+    if main != (usual := choice.family.stacks[0].tower):
         notes.append(f"Roles without a tower's name are those of the {main} tower, not of the {usual} tower.")
     return RoleMap(
         family=choice.family.name,
         model_type=choice.model_type,
         main_tower=main,
-        norm_type=next(t.stack.norm_type for t in (*towers, *choice.beside) if t.stack.tower == main),
+        norm_type=next(t.stack.norm_type for t in choice.every_tower if t.stack.tower == main),
         tensors=tuple(_tensor(match, main, biased, offset) for match in matches),
         n_layers=block_counts(towers, matches),
         missing_layers=gaps,
@@ -206,28 +203,25 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
     )
 
 
-def _adapter_error(kind: str, norms: Sequence[NormName], base: object, where: str) -> RoleError:
+def _adapter_error(kind: str, norms: Sequence[NormName], base: object) -> RoleError:
     """The error for an adapter whose file holds no norms, or only some of a model that is not told."""
-    named = f" ({str(base)[:200]})" if base else ""
+    of = f" ({str(base)[:200]})" if base else ""
     if not norms:
         return RoleError(
-            f"While giving roles to the norms of {where}: expected a model, found an adapter ({kind}), which holds "
-            f"changes of other weights and no norms of its own. Name its base model{named}, whose norms it uses."
+            f"expected a model, found an adapter ({kind}), which holds changes of other weights and no norms of its "
+            f"own. Name its base model{of}, whose norms it uses."
         )
     return RoleError(
-        f"While giving roles to the norms of {where}: expected the names of a family's blocks, found an adapter "
-        f"({kind}) with some trained norms: {', '.join(collapse(norms))}. Pass the model_type of its base model{named} "
-        f"to read them."
+        f"expected the names of a family's blocks, found an adapter ({kind}) with some trained norms: "
+        f"{', '.join(collapse(norms))}. Pass the model_type of its base model{of} to read them."
     )
 
 
-def _evidence(
-    norms: Sequence[NormName], shapes: Iterable[str], config: Mapping[str, Any] | None, where: str
-) -> Evidence:
+def _evidence(norms: Sequence[NormName], shapes: Iterable[str], config: Mapping[str, Any] | None) -> Evidence:
     told = (config or {}).get(KINDS_KEY)
     parts = functools.cache(lambda: parts_of_layers(unwrap(name)[0] for name in shapes))
     vectors = [norm for norm in norms if len(norm.shape) == 1]
-    return Evidence(vectors, parts, told if isinstance(told, Mapping) else {}, where)
+    return Evidence(vectors, parts, told if isinstance(told, Mapping) else {})
 
 
 def _shown(towers: Iterable[Tower]) -> dict[str, Any]:
@@ -239,32 +233,31 @@ def _shown(towers: Iterable[Tower]) -> dict[str, Any]:
     return {KINDS_KEY: kinds} if kinds else {}
 
 
-def _check_kinds(matches: Iterable[Match], where: str) -> None:
+def _check_kinds(matches: Iterable[Match]) -> None:
     """Raise RoleError for a norm whose role depends on the kind of its layer, where nothing tells that kind."""
     unknown = [match for match in matches if match.why == UNKNOWN_KIND and match.pattern is None]
     if unknown:
         layers = ", ".join(str(layer) for layer in sorted({match.layer for match in unknown})[:12])
         raise RoleError(
-            f"While giving roles to the norms of {where}: what {unknown[0].norm.name!r:.120} feeds depends on the kind "
-            f"of its layer; expected the config (such as its 'layer_types') or the layer's other tensors to tell it, "
-            f"found neither for layers {layers}. Put the model's config.json beside the file."
+            f"what {unknown[0].norm.name!r:.120} feeds depends on the kind of its layer; expected the config (such as "
+            f"its 'layer_types') or the layer's other tensors to tell it, found neither for layers {layers}. Put the "
+            f"model's config.json beside the file."
         )
 
 
-def _check_wrappers(norms: Iterable[NormName], where: str) -> None:
+def _check_wrappers(norms: Iterable[NormName]) -> None:
     """Raise RoleError for two norms that differ only in what wraps them, as a trained one beside its original."""
     paths: dict[tuple[object, ...], NormName] = {}
     for norm in norms:
         first = paths.setdefault((norm.template, norm.numbers, norm.kind), norm)
         if first is not norm and (first.wrappers or norm.wrappers):
             raise RoleError(
-                f"While giving roles to the norms of {where}: expected one norm a place, found {first.name!r:.160} and "
-                f"{norm.name!r:.160}, which differ only in what wraps them. Save the model unwrapped (or merged), so "
-                f"that one is left."
+                f"expected one norm a place, found {first.name!r:.160} and {norm.name!r:.160}, which differ only in "
+                f"what wraps them. Save the model unwrapped (or merged), so that one is left."
             )
 
 
-def _check_sizes(matches: Iterable[Match], where: str) -> None:
+def _check_sizes(matches: Iterable[Match]) -> None:
     """Raise RoleError for what no norm is, before it is read: a vector of a billion channels would be gigabytes."""
     total = 0
     for match in matches:
@@ -272,8 +265,8 @@ def _check_sizes(matches: Iterable[Match], where: str) -> None:
         total += size
         if size > MAX_CHANNELS or total > MAX_VALUES:
             raise RoleError(
-                f"While giving roles to the norms of {where}: expected at most {MAX_CHANNELS:,} values in a norm and "
-                f"{MAX_VALUES:,} in all, found {match.norm.name!r:.120} of shape {list(match.norm.shape)!s:.60}."
+                f"expected at most {MAX_CHANNELS:,} values in a norm and {MAX_VALUES:,} in all, found "
+                f"{match.norm.name!r:.120} of shape {list(match.norm.shape)!s:.60}."
             )
 
 
@@ -282,22 +275,20 @@ def _main_tower(choice: Choice, matches: Sequence[Match], wanted: str | None, lo
 
     An extract may hold no norm of the main tower, and remembers which it is.
     """
-    if lowest < 0 and any(tower.stack.tower == wanted for tower in (*choice.towers, *choice.beside)):
+    if lowest < 0 and any(tower.stack.tower == wanted for tower in choice.every_tower):
         return wanted
     present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= lowest and not m.mtp}
     if wanted in present:
         return wanted
-    towers = (tower.stack.tower for tower in (*choice.towers, *choice.beside))
+    towers = (tower.stack.tower for tower in choice.every_tower)
     return next((tower for tower in towers if tower in present), None)
 
 
-def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
+def _check_layout(choice: Choice, matches: Iterable[Match]) -> None:
     """Raise RoleError where unmatched names show that the file has other blocks than its family."""
     strange = [m.norm for m in matches if m.pattern is None and m.norm.numbers and m.norm.template.endswith(TELLTALES)]
     if strange and not any(word in strange[0].template for words in TOWER_WORDS.values() for word in words):
-        raise unknown_family(
-            strange, where, f"the file has norms that the blocks of {choice.family.name!r} do not have"
-        )
+        raise unknown_family(strange, f"the file has norms that the blocks of {choice.family.name!r} do not have")
 
 
 def _tensor(match: Match, main: str, biased: frozenset[str], decided: Offset) -> NormTensor:

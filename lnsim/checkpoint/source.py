@@ -15,7 +15,6 @@ from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo,
 from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.store import Provenance, read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
-from lnsim.tables import card, table
 
 __all__ = [
     "MAX_JSON_BYTES", "Checkpoint", "Fetch", "Progress", "Traffic", "check_totals", "file_in", "no_progress",
@@ -109,18 +108,6 @@ class Checkpoint:
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
-
-    def _repr_html_(self) -> str:
-        rows = [(name, len(one.tensors), one.file_size) for name, one in self.headers.items()]
-        traffic = f"{self.traffic.requests} requests, {self.traffic.bytes_received:,} bytes"
-        facts = (
-            f"model type {(self.config or {}).get('model_type', 'not told')}",
-            f"{sum(n for _, n, _ in rows):,} tensors in {len(rows)} files of {sum(size for *_, size in rows):,} bytes",
-            f"commit {self.commit}" if self.commit else "no commit recorded",
-            traffic if self.traffic.requests else "",
-        )
-        shown = table(("file", "tensors", "bytes"), rows)
-        return card("Checkpoint", self.where, facts, [shown], [f"note: {note}" for note in self.notes])
 
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors, all of them; ``progress`` is told how many reads are done of how many planned.

@@ -54,6 +54,11 @@ class Choice:
     notes: tuple[str, ...] = ()
     both_offsets: bool = False
 
+    @property
+    def every_tower(self) -> tuple[Tower, ...]:
+        """Its own towers, then those beside them."""
+        return (*self.towers, *self.beside)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -65,7 +70,6 @@ class Evidence:
     norms: Sequence[NormName]
     parts: Callable[[], Parts]
     told: Mapping[str, Any]
-    where: str
 
     def kinds(self, stack: Stack) -> tuple[str, ...]:
         """The kind of each layer of a stack, empty where its tensors show none."""
@@ -88,19 +92,19 @@ def choose(evidence: Evidence, config: Config | None, model_type: str | None) ->
     for name, part in _declared(config, model_type):
         family = _variant(name, {**config, **tower_config(part, "text")})
         if family is not None and not family.stacks:
-            raise _without_table(family, name, evidence.where)
+            raise _without_table(family, name)
         if family is not None:
             part = part if part.get("model_type") == name else config
             towers = tuple(_towers_of(family, part, evidence))
             choice = Choice(family, name, towers, tuple(_media(config, family, evidence)))
             return _as_saved(choice, part, evidence)
     declared = model_type or config.get("model_type")
-    raise unknown_family(evidence.norms, evidence.where, f"the model type {str(declared)[:60]!r} has no table")
+    raise unknown_family(evidence.norms, f"the model type {str(declared)[:60]!r} has no table")
 
 
 def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
     """The choice as it is where the file has its names, else with those of the first release or of one tower alone."""
-    norms, every = evidence.norms, (*choice.towers, *choice.beside)
+    norms, every = evidence.norms, choice.every_tower
     known = count_block_names(norms, every)
     for family in FAMILIES:
         towers = tuple(_towers_of(family, config, evidence)) if choice.model_type in family.native else ()
@@ -161,16 +165,16 @@ def _by_names(evidence: Evidence) -> Choice:
 
     Raises RoleError where no family fits, or those that do disagree.
     """
-    norms, where = evidence.norms, evidence.where
+    norms = evidence.norms
     distinct = _distinct(norms)
     if len(distinct) > MAX_FORMS:
-        raise unknown_family(norms, where, f"there is no config, and {len(distinct)} different names fit no table")
+        raise unknown_family(norms, f"there is no config, and {len(distinct)} different names fit no table")
     fitting = list(_fitting(evidence))
     if not fitting:
-        raise unknown_family(norms, where, "there is no config, and no table has exactly these names")
+        raise unknown_family(norms, "there is no config, and no table has exactly these names")
     names = ", ".join(dict.fromkeys(family.name for family, _, _ in fitting))
     if any(roles != fitting[0][2] for _, _, roles in fitting):
-        raise unknown_family(norms, where, f"there is no config, and the tables with these names disagree: {names}")
+        raise unknown_family(norms, f"there is no config, and the tables with these names disagree: {names}")
     notes = [f"No config: roles from names alone; families with exactly these names: {names}."]
     both = len({tower.stack.offset for _, towers, _ in fitting for tower in towers}) > 1
     family, towers, _ = fitting[0]
@@ -208,21 +212,19 @@ def _by_type(evidence: Evidence, model_type: str) -> Choice:
 
     Raises RoleError where the model type has no table, or its block norms fit several layouts.
     """
-    norms, where = evidence.norms, evidence.where
+    norms = evidence.norms
     variants = [family for family in FAMILIES if model_type in family.model_types]
     if not variants:
-        raise unknown_family(norms, where, f"the model type {model_type[:60]!r} has no table")
+        raise unknown_family(norms, f"the model type {model_type[:60]!r} has no table")
     if len(variants) > 1:
         layouts = [
             family for family in variants if _fit(tuple(_towers_of(family, {}, evidence)), evidence, whole=False)
         ]
         if len(layouts) != 1:
-            raise unknown_family(
-                norms, where, f"{model_type!r} has several layouts, and there is no config to tell which"
-            )
+            raise unknown_family(norms, f"{model_type!r} has several layouts, and there is no config to tell which")
         variants = layouts
     if not variants[0].stacks:
-        raise _without_table(variants[0], model_type, where)
+        raise _without_table(variants[0], model_type)
     return Choice(variants[0], model_type, tuple(_towers_of(variants[0], {}, evidence)))
 
 
@@ -238,7 +240,7 @@ def _fit(towers: Sequence[Tower], evidence: Evidence, whole: bool = True) -> Mea
     """
     norms = evidence.norms if any(tower.kinds for tower in towers) else _distinct(evidence.norms)
     try:
-        matches = match_norms(norms, towers, evidence.where)
+        matches = match_norms(norms, towers)
     except RoleError:
         return None
     blocks = [match for match in matches if match.norm.numbers]
@@ -282,26 +284,23 @@ def _towers_of(family: Family, config: Config, evidence: Evidence) -> Iterator[T
 def _tower_of(stack: Stack, part: Config, evidence: Evidence) -> Tower:
     """One tower; its kinds of layer are those of its part of the config, else those that the tensors show."""
     kinds = tuple(stack.kinds(part)) if stack.kinds else ()
-    count = block_count(part, stack.counts, evidence.where)
+    count = block_count(part, stack.counts)
     return Tower(
         stack,
         part,
         None if count is None else count * stack.sub_blocks,
-        block_count(part, MTP_COUNTS, evidence.where),
+        block_count(part, MTP_COUNTS),
         kinds or evidence.kinds(stack),
     )
 
 
-def unknown_family(norms: Sequence[NormName], where: str, found: str) -> RoleError:
+def unknown_family(norms: Sequence[NormName], found: str) -> RoleError:
     """The error for a checkpoint that no table reads."""
     names = collapse(norms)
     listed = f"Its norm-like names: {', '.join(names)}." if names else "It has no norm-like names at all."
-    return RoleError(
-        f"While giving roles to the norms of {where}: expected a family that lnsim knows, but {found}. "
-        f"{listed} {HOW_TO_ADD}"
-    )
+    return RoleError(f"expected a family that lnsim knows, but {found}. {listed} {HOW_TO_ADD}")
 
 
-def _without_table(family: Family, model_type: str, where: str) -> RoleError:
+def _without_table(family: Family, model_type: str) -> RoleError:
     """The error for a family that is known and cannot have a table; its note says why."""
-    return RoleError(f"While giving roles to the norms of {where}: '{model_type}' has no table. {family.note}.")
+    return RoleError(f"'{model_type}' has no table. {family.note}.")

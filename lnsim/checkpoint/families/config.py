@@ -62,7 +62,7 @@ def _text_config(config: Config) -> Config:
     return merged
 
 
-def block_count(config: Config, keys: tuple[str, ...], where: str) -> int | None:
+def block_count(config: Config, keys: tuple[str, ...]) -> int | None:
     """The number of blocks that the config promises, None where it tells none; RoleError outside of 0 to 10,000."""
     for key in keys:
         value = config.get(key)
@@ -70,8 +70,8 @@ def block_count(config: Config, keys: tuple[str, ...], where: str) -> int | None
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_LAYERS:
             raise RoleError(
-                f"While reading the config of {where}: '{key}' is {str(value)[:40]!r}; expected a whole number of "
-                f"blocks from 0 to {MAX_LAYERS}. Check the repo's config.json."
+                f"in its config '{key}' is {str(value)[:40]!r}; expected a whole number of blocks from 0 to "
+                f"{MAX_LAYERS}. Check the repo's config.json."
             )
         return value
     return None

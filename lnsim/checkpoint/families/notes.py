@@ -28,7 +28,7 @@ def notes_for(choice: Choice, matches: Sequence[Match]) -> Iterator[str]:
         yield f"Left out of the names when they were matched: {', '.join(wrappers)}."
     if choice.family.note:
         yield choice.family.note
-    for tower in (*choice.towers, *choice.beside):
+    for tower in choice.every_tower:
         yield from _tower_notes(tower, [match for match in matches if match.tower is tower and match.pattern])
     for tower in choice.beside:
         if not has_blocks(tower, matches):

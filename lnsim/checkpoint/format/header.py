@@ -41,7 +41,6 @@ import msgspec
 
 from lnsim.checkpoint.format.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
 from lnsim.errors import HeaderError
-from lnsim.tables import card, table
 
 __all__ = [
     "DISGUISE_BYTES", "DTYPE_BITS", "LENGTH_BYTES", "MAX_HEADER_BYTES", "Header", "TensorInfo", "disguise",
@@ -171,12 +170,6 @@ class Header:
 
     def __repr__(self) -> str:
         return f"Header({len(self.tensors)} tensors, a file of {self.file_size} bytes)"
-
-    def _repr_html_(self) -> str:
-        rows = [(info.name, info.dtype, str(list(info.shape)), info.n_bytes) for info in self.tensors.values()]
-        facts = (f"{len(rows):,} tensors", f"a file of {self.file_size:,} bytes")
-        notes = [f"metadata {key}: {value}" for key, value in self.metadata.items()][:12]
-        return card("Header", "", facts, [table(("tensor", "dtype", "shape", "bytes"), rows)], notes)
 
 
 def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a safetensors file") -> Header:
