@@ -11,6 +11,7 @@ from typing import Any
 
 from lnsim.checkpoint.families.names import adapter_kind, norm_names
 from lnsim.checkpoint.format.header import Header
+from lnsim.checkpoint.format.layout import Layout
 from lnsim.checkpoint.source import Checkpoint, file_in
 from lnsim.errors import FormatError, HeaderError, LnsimError
 
@@ -19,21 +20,18 @@ __all__ = ["settle"]
 
 def settle(
     opened: Checkpoint,
-    *,
-    weight_map: Mapping[str, str],
+    layout: Layout,
     unread: Mapping[str, LnsimError],
-    replicated: bool,
     adapter_config: Callable[[], Mapping[str, Any] | None],
 ) -> Checkpoint:
     """Decide what of a checkpoint counts: its headers are narrowed to that, its faults, copies and notes are filled.
 
-    It comes with the headers as each shard's file has them. ``weight_map`` is that of the index, empty without one;
-    ``unread`` are shards that it names and whose headers cannot be read, with the reasons. ``replicated`` shards are
-    those of ranks, and each may hold a copy of a tensor.
-
-    Raises LnsimError when nothing can be read, for the first tensor, or it is an adapter.
+    It comes with the headers as each shard's file has them; ``unread`` are shards that the index names and whose
+    headers cannot be read, with the reasons. Raises LnsimError for the first tensor where none can be read, and for
+    an adapter.
     """
-    headers = opened.headers
+    headers, weight_map = opened.headers, layout.weight_map
+    opened.notes += layout.notes
     refused = {
         name: HeaderError(f"Reading the header of {file_in(opened.where, shard)}: {entry.reason}")
         for shard, header in headers.items()
@@ -44,7 +42,7 @@ def settle(
     if weight_map:
         _by_index(opened, weight_map, unread)
     else:
-        _by_headers(opened, replicated)
+        _by_headers(opened, layout.replicated)
     if opened.faults and not any(header.tensors for header in opened.headers.values()):
         raise next(iter(opened.faults.values()))
     if _is_adapter(headers):

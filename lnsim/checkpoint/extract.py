@@ -44,8 +44,8 @@ from lnsim.paths import vectors_dir
 
 __all__ = ["Extracted", "extract", "extract_and_keep", "extract_many", "load", "read_many", "read_pair"]
 
+# Checkpoints read at once: enough that some can ask while others think. Ten would hold 8 MiB more of headers.
 _AT_ONCE = 4
-"""Checkpoints read at once: enough that some can ask while others think. Ten would hold 8 MiB more of headers."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -54,29 +54,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A question whose source is known, before anything of it is read; ``begun`` says when it was first asked about.
-
-    ``origin`` is what the source is, ``path`` where its extract goes; both are None where nothing will be written.
-    """
+    """A question whose source is known, before anything of it is read."""
 
     question: Question
     found: Found
-    origin: Origin | None
-    path: Path | None
-    begun: float
+    origin: Origin | None  # None, as the path, where nothing will be written
+    path: Path | None  # where the extract goes
+    begun: float  # when it was first asked about
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What was read for a question, and is not written yet.
-
-    ``prepared`` goes to ``path``, if anybody said where; it is None where the file, that of the vectors, is there.
-    """
+    """What was read for a question, and is not written yet."""
 
     question: Question
     vectors: NormVectors
-    prepared: tuple[tuple[StoredTensor, ...], Provenance] | None = field(repr=False)
-    path: Path | None = None
+    prepared: tuple[tuple[StoredTensor, ...], Provenance] | None = field(repr=False)  # None where the file is there
+    path: Path | None = None  # where it goes, if anybody said
 
     def keep(self, path: Path | None = None) -> NormVectors:
         """Write the extract if it is not there, and return the vectors with its path; raises as ``write_extract``."""

@@ -21,28 +21,19 @@ __all__ = ["Inspection", "RoleSummary", "inspect"]
 
 @dataclass(frozen=True, slots=True)
 class RoleSummary:
-    """What the headers say of one role.
-
-    ``hidden_size`` is the largest where layers differ in channels, ``dtype`` the stored one, several joined by ``+``,
-    ``norm_type`` is ``rmsnorm`` or ``layernorm``, ``example`` the first tensor's name.
-    """
+    """What the headers say of one role."""
 
     n_layers: int
-    hidden_size: int
-    dtype: str
-    norm_type: str
+    hidden_size: int  # the largest, where layers differ in channels
+    dtype: str  # as stored, several joined by ``+``
+    norm_type: str  # rmsnorm or layernorm
     bias: bool
-    example: str
+    example: str  # the first tensor's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """A checkpoint as its headers show it; sizes in bytes.
-
-    ``source`` to ``part`` are those of the opened checkpoint, ``family`` to ``missing_layers`` those of its role map
-    (``roles`` by role key; ``other`` counts the norms without a role). Where no table fits, ``family`` is None and
-    ``problem`` says why. ``dtypes`` counts the tensors of each, ``shards`` has the size of each file.
-    """
+    """A checkpoint as its headers show it; where no table fits, ``family`` is None and ``problem`` says why."""
 
     source: str
     where: str
@@ -55,10 +46,10 @@ class Inspection:
     norm_type: str | None = None
     main_tower: str | None = None
     n_layers: Mapping[str, int] = field(default_factory=dict)
-    roles: Mapping[str, RoleSummary] = field(default_factory=dict)
+    roles: Mapping[str, RoleSummary] = field(default_factory=dict)  # by role key; ``other`` are those without a role
     missing_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    dtypes: Mapping[str, int]
-    shards: Mapping[str, int]
+    dtypes: Mapping[str, int]  # tensors of each
+    shards: Mapping[str, int]  # bytes of each
     n_tensors: int
     notes: tuple[str, ...]
     problem: str | None = None

@@ -22,7 +22,6 @@ from lnsim.checkpoint.format.layout import (
     Layout,
     find_layout,
     named_file,
-    parse_index,
 )
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.names import RepoName, is_repo_id
@@ -61,17 +60,12 @@ def open_local(
     else:
         _check_file(path, where, what="folder or file")
         folder, layout = path.parent, named_file(path.name)
-    weight_map = {} if layout.index is None else parse_index(_read_small(folder, layout.index, where), where=where)
-    layout = layout.listed(weight_map.values()) if weight_map else layout
+    if layout.index is not None:
+        layout = layout.indexed(_read_small(folder, layout.index, where), where=where)
     headers, unread = _read_headers(folder, layout, where)
     traffic = Traffic()
-    opened = settle(
-        Checkpoint(source, where, headers, None, _fetch(folder, where, traffic), traffic, notes=layout.notes),
-        weight_map=weight_map,
-        unread=unread,
-        replicated=layout.replicated,
-        adapter_config=lambda: _read_config(folder, ADAPTER_CONFIG_NAME, where),
-    )
+    opened = Checkpoint(source, where, headers, None, _fetch(folder, where, traffic), traffic)
+    settle(opened, layout, unread, lambda: _read_config(folder, ADAPTER_CONFIG_NAME, where))
     opened.repo_id, opened.commit, opened.part, opened.folder = repo_id, commit, part, folder
     if (record := opened.record) is None:
         opened.config = _read_config(folder, CONFIG_NAME, where)

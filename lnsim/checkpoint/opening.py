@@ -31,25 +31,17 @@ __all__ = [
     "open_stored", "origin_of",
 ]  # fmt: skip
 
-IN_FLIGHT = 16
-"""Requests at once, unless told otherwise."""
-
-_LOOKS_LOCAL = re.compile(r"[.~/]|[A-Za-z]:[\\/]|.*\\")
-"""How a path begins that was meant as one, on Windows too."""
-
-_NEARLY = 0.75
-"""A name alone that is at least so much like a stored model's, as difflib counts, is taken for a slip."""
+IN_FLIGHT = 16  # requests at once, unless told otherwise
+_LOOKS_LOCAL = re.compile(r"[.~/]|[A-Za-z]:[\\/]|.*\\")  # what was meant as a path, on Windows too
+_NEARLY = 0.75  # a name alone that is at least so much like a stored model's, as difflib counts, is taken for a slip
 
 
 @dataclass(slots=True)
 class Found:
-    """What a SOURCE names: something on disk, or a repo on the Hub whose commit is asked for once, when it matters.
-
-    Exactly one of ``path`` and ``repo_name`` is there.
-    """
+    """What a SOURCE names: something on disk, or a repo on the Hub whose commit is asked for once, when it matters."""
 
     source: str
-    path: Path | None = None
+    path: Path | None = None  # of this and the next exactly one is there
     repo_name: RepoName | None = None
     in_flight: int = IN_FLIGHT
     _repo: Repo | None = None
@@ -95,17 +87,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the norms of one source come from, and the names that its extract may have.
-
-    The file names come shortest first; each tells more of the source than the one before. ``folder`` is that of the
-    checkpoint, where it is one on disk.
-    """
+    """Where the norms of one source come from, and the names that its extract may have."""
 
     source: str
     identity: Identity
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of files, the shortest first; each tells more of the source than the one before
     commit: str | None = None
-    folder: Path | None = None
+    folder: Path | None = None  # of the checkpoint, where it is one on disk
 
 
 def find_source(source: str, revision: str | None = None, *, in_flight: int = IN_FLIGHT) -> Found:

@@ -33,10 +33,8 @@ LEAVES = frozenset(
     for stack in family.stacks
     for pattern in stack.patterns
 )
-MAX_CHANNELS = 1 << 20
-"""Values of one norm; the widest known model has 16,384 channels."""
-MAX_VALUES = 1 << 24
-"""Values of all norms of a checkpoint, three times those of the largest known one; they fit 200 MB in float32."""
+MAX_CHANNELS = 1 << 20  # values of one norm; the widest known model has 16,384 channels
+MAX_VALUES = 1 << 24  # of all norms of a checkpoint, three times those of the largest known one
 # In a block of two norms these names mean that the other names changed their role too.
 TELLTALES = (
     "pre_feedforward_layernorm",
@@ -53,20 +51,16 @@ TOWER_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class NormTensor:
-    """One norm parameter: where it sits and how its stored bytes become the effective gamma or beta.
-
-    ``layer`` is zero-based, -1 outside the blocks. ``offset`` is added to a stored weight for the effective gamma.
-    ``shared`` marks a norm that feeds attention and MLP at once.
-    """
+    """One norm parameter: where it sits and how its stored bytes become the effective gamma or beta."""
 
     name: str
     tower: str
-    layer: int
+    layer: int  # zero-based, -1 outside the blocks
     role: str
     kind: str
     norm_type: str
-    offset: float
-    shared: bool
+    offset: float  # added to a stored weight for the effective gamma
+    shared: bool  # it feeds attention and MLP at once
 
     def __post_init__(self) -> None:
         told = (self.tower, TOWERS), (self.role, ROLES), (self.kind, KINDS), (self.norm_type, NORM_TYPES)
@@ -79,33 +73,19 @@ class NormTensor:
 
 @dataclass(frozen=True, slots=True)
 class RoleMap:
-    """The norms of a checkpoint with their roles.
-
-    ``n_layers`` holds the blocks expected of each tower (from the config where it tells, else counted).
-    ``missing_layers`` maps a role key to the layers that lack its weight, gaps by design included; -1 stands for a
-    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader. ``shown`` is what an
-    extract must add to its config to be read alike: the kinds of layer that only other tensors of the checkpoint show.
-    ``offset`` is what is added where the family stores gamma minus one; ``told`` says that a person named the family.
-    """
+    """The norms of a checkpoint with their roles."""
 
     family: str
     model_type: str
     main_tower: str
     norm_type: str
     tensors: tuple[NormTensor, ...]
-    n_layers: Mapping[str, int]
-    missing_layers: Mapping[str, tuple[int, ...]]
-    notes: tuple[str, ...]
-    shown: Mapping[str, Any] = field(default_factory=dict)
+    n_layers: Mapping[str, int]  # blocks of each tower, from the config where it tells, else counted
+    missing_layers: Mapping[str, tuple[int, ...]]  # by role key, those that lack its weight; -1 outside the blocks
+    notes: tuple[str, ...]  # sentences for the reader
+    shown: Mapping[str, Any] = field(default_factory=dict)  # kinds of layer that only tensors show, for an extract
     offset: Offset = NO_OFFSET
-    told: bool = False
-
-    def __post_init__(self) -> None:
-        if self.main_tower not in TOWERS or self.norm_type not in NORM_TYPES:
-            raise RoleError(
-                f"The role map of family {self.family!r} has the main tower {self.main_tower!r} and the norm type "
-                f"{self.norm_type!r}; expected one of {', '.join(TOWERS)} and one of {', '.join(NORM_TYPES)}."
-            )
+    told: bool = False  # a person named the family
 
     def key(self, tensor: NormTensor) -> str:
         """The role as the user writes it: bare in the main tower, else ``tower/role``."""

@@ -21,15 +21,9 @@ __all__ = [
     "parse_config", "parse_json", "shared_progress",
 ]  # fmt: skip
 
-MAX_JSON_BYTES = 64 * 1024 * 1024
-"""A config or index over this size is refused: the largest known index has about 10 MB."""
-
-_MAX_JSON_PARTS = 3_000_000
-"""Values of a config, index, listing or all headers of a repo; 150,000 tensors, more than any model has, have 2 million
-in their headers."""
-
-_MAX_ALL_TENSORS = 300_000
-"""Tensors of all shards together; the largest known checkpoint has half of that."""
+MAX_JSON_BYTES = 64 * 1024 * 1024  # of a config or index; the largest known index has about 10 MB
+_MAX_JSON_PARTS = 3_000_000  # values of a config, index or listing; more than any model needs
+_MAX_ALL_TENSORS = 300_000  # of all shards together; the largest known checkpoint has half of that
 
 Progress = Callable[[int, int], None]
 """Called with the steps done and the steps planned, from any thread."""

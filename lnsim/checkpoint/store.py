@@ -30,27 +30,15 @@ __all__ = [
     "provenance_at", "read_provenance", "read_sources", "write_extract",
 ]  # fmt: skip
 
-FORMAT = "lnsim-extract-1"
-"""Value of the metadata key ``format`` that marks an extract."""
+# Keys of an extract's metadata, and what marks it as one.
+FORMAT = "lnsim-extract-1"  # the value of ``format``
+ANSWERS_KEY = "answers"  # the questions that it answers
+ROLES_KEY = "roles_read"  # the role keys it holds, so that a narrowed one does not look as if layers were lost
+_ORIGIN_KEY = "origin"  # a digest of the path, for what lay on disk, so that it is known again and not told
+_PART_KEY = "part"  # the folder or file below the repo's root, for a part of it
 
-ANSWERS_KEY = "answers"
-"""Metadata key of an extract: the questions that it answers."""
-
-ROLES_KEY = "roles_read"
-"""Metadata key of an extract: the role keys it holds, so that a narrowed one does not look as if layers were lost."""
-
-_MAX_CONFIG_ITEMS = 256
-"""Longer lists in a config (label names, token lists) are left out of an extract: no role depends on them."""
-
-_MAX_DEPTH = 50
-"""Deeper parts of a config are left out too; the deepest known has 5 levels."""
-
-_ORIGIN_KEY = "origin"
-"""Metadata key of an extract of what lay on disk: a digest of its path, so that it is known again and not told."""
-
-_PART_KEY = "part"
-"""Metadata key of an extract of a part of a repo: the folder or file below its root."""
-
+_MAX_CONFIG_ITEMS = 256  # longer lists (label names, token lists) are left out: no role depends on them
+_MAX_DEPTH = 50  # deeper parts of a config are left out too; the deepest known has 5 levels
 _OWN_KEYS = {"format", "source", "repo_id", "commit", "revision", "model_type", "config", "tensors"}
 _OWN_KEYS |= {"hidden_size", "n_layers"}
 
@@ -77,14 +65,10 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a source is, whatever its commit: two extracts of one source may replace each other, and no other file.
+    """What a source is, whatever its commit: two extracts of one source may replace each other, and no other file."""
 
-    Its kind is ``repo`` (the name is the repo id), ``path`` (the digest of a path on disk) or ``name`` (of what was
-    made for the purpose).
-    """
-
-    kind: str
-    name: str
+    kind: str  # repo, path, or name: of what was made for the purpose
+    name: str  # the repo id, or the digest of a path on disk
     part: str = ""
 
     def texts(self) -> dict[str, str]:
@@ -96,19 +80,15 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What an extract remembers about its checkpoint.
+    """What an extract remembers about its checkpoint."""
 
-    ``source`` is what was read, as a person would write it, ``revision`` what was asked for and ``commit`` what was
-    read. Long lists of the config are left out. ``extra`` is anything else worth keeping: package, licence, ...
-    """
-
-    source: str
+    source: str  # what was read, as a person would write it
     repo_id: str | None
-    commit: str | None
-    revision: str | None
+    commit: str | None  # that was read
+    revision: str | None  # that was asked for
     model_type: str
-    config: Mapping[str, Any]
-    extra: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, Any]  # without long lists
+    extra: Mapping[str, str] = field(default_factory=dict)  # all else worth keeping: package, licence, ...
 
     @property
     def identity(self) -> Identity:

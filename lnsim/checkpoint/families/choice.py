@@ -42,17 +42,14 @@ Meanings = Mapping[str, tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The family, its towers with this checkpoint's config, towers that stand beside it, and sentences.
-
-    ``both_offsets`` says that families which store gamma and others which store it minus one have exactly these names.
-    """
+    """The family of a checkpoint, with what its config says of each tower."""
 
     family: Family
     model_type: str
     towers: tuple[Tower, ...]
-    beside: tuple[Tower, ...] = ()
+    beside: tuple[Tower, ...] = ()  # of other families: vision and audio
     notes: tuple[str, ...] = ()
-    both_offsets: bool = False
+    both_offsets: bool = False  # families which store gamma and others which store it minus one have these names
 
     @property
     def every_tower(self) -> tuple[Tower, ...]:
@@ -62,14 +59,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a checkpoint's tensors show: its norm-like names, and what its layers hold (read only where it is needed).
-
-    ``told`` are kinds of layer that an extract has on record, by tower.
-    """
+    """What a checkpoint's tensors show."""
 
     norms: Sequence[NormName]
-    parts: Callable[[], Parts]
-    told: Mapping[str, Any]
+    parts: Callable[[], Parts]  # what its layers hold, read only where it is needed
+    told: Mapping[str, Any]  # kinds of layer that an extract has on record, by tower
 
     def kinds(self, stack: Stack) -> tuple[str, ...]:
         """The kind of each layer of a stack, empty where its tensors show none."""

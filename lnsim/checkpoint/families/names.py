@@ -51,17 +51,14 @@ MARKS = (*INNER, *(".".join(words) + "." for words in OUTER))
 
 @dataclass(frozen=True, slots=True)
 class NormName:
-    """A norm-like tensor name: ``template`` is the path with every number replaced by ``*``.
-
-    ``wrappers`` say what was left out of the path: ``module. (DataParallel)``.
-    """
+    """A norm-like tensor name, cut."""
 
     name: str
-    template: str
+    template: str  # the path with every number replaced by ``*``
     numbers: tuple[int, ...]
     kind: str
     shape: tuple[int, ...]
-    wrappers: tuple[str, ...] = ()
+    wrappers: tuple[str, ...] = ()  # what was left out of the path: ``module. (DataParallel)``
 
 
 def unwrap(name: str) -> tuple[str, tuple[str, ...]]:

@@ -19,15 +19,11 @@ from lnsim.errors import RoleError
 
 __all__ = ["check_values", "decide_offset", "offset_sentence", "offset_texts"]
 
+# Metadata of an extract, which holds neither the convolutions nor the format that the decision rested on.
 _KEY, _REASON_KEY = "offset", "offset_reason"
-"""Metadata keys of an extract, which holds neither the convolutions nor the format that the decision rested on."""
-
-_FOLDED_BY_MLX = ("qwen3_next", "qwen3_5")
-"""Beginnings of the model types whose norms MLX converts."""
-
+_FOLDED_BY_MLX = ("qwen3_next", "qwen3_5")  # how the model types begin whose norms MLX converts
 _CONVOLUTION = ".linear_attn.conv1d.weight"
-_MANY = 0.25
-"""Share of negative values that speaks for gamma minus one: a gamma that begins at 1 rarely crosses 0."""
+_MANY = 0.25  # share of negative values that speaks for gamma minus one: a gamma that begins at 1 rarely crosses 0
 
 
 def offset_texts(offset: Offset) -> dict[str, str]:

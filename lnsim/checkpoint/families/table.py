@@ -64,26 +64,19 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One tower of a family.
-
-    ``bias`` says whether every norm of the stack has one (None: the config or the release decides). ``counts`` are the
-    config keys that may hold the number of blocks, ``kinds`` maps the tower's config to a kind for each layer; where
-    it tells nothing, ``marks`` does: what a layer of a kind holds, as in ``mamba=mixer self_attn=attention``.
-    ``mtp`` marks stacks whose blocks at and past that number are multi-token-prediction blocks. A layer of
-    ``sub_blocks`` 2 holds two blocks, each with its own number.
-    """
+    """One tower of a family."""
 
     tower: str
     patterns: tuple[Pattern, ...]
     norm_type: str = "rmsnorm"
     offset: float = 0.0
-    bias: bool | None = False
+    bias: bool | None = False  # whether every norm has one; None: the config or the release decides
     roots: tuple[str, ...] = ("",)
-    counts: tuple[str, ...] = COUNT_KEYS
-    kinds: Callable[[Config], Sequence[str]] | None = None
-    marks: str = ""
-    mtp: bool = False
-    sub_blocks: int = 1
+    counts: tuple[str, ...] = COUNT_KEYS  # keys of the config that may hold the number of blocks
+    kinds: Callable[[Config], Sequence[str]] | None = None  # the kind of each layer, by the tower's config
+    marks: str = ""  # else by what a layer of a kind holds: ``mamba=mixer self_attn=attention``
+    mtp: bool = False  # the blocks at and past that number are for multi-token prediction
+    sub_blocks: int = 1  # blocks that a layer holds, each with its own number
 
     def __post_init__(self) -> None:
         if self.tower not in TOWERS:
@@ -94,20 +87,15 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Model types that share the same blocks; the first stack is the main tower.
-
-    ``when`` looks at the (text) config where one model type has several layouts; ``note`` is a sentence for the reader.
-    ``by_name`` lets a checkpoint without a config be taken for this family. ``native`` are model types of other
-    families whose checkpoints are published with these names as well.
-    """
+    """Model types that share the same blocks."""
 
     name: str
     model_types: tuple[str, ...]
-    stacks: tuple[Stack, ...]
-    when: Callable[[Config], bool] | None = None
-    note: str = ""
-    by_name: bool = True
-    native: tuple[str, ...] = ()
+    stacks: tuple[Stack, ...]  # the first is the main tower
+    when: Callable[[Config], bool] | None = None  # by the (text) config, where one model type has several layouts
+    note: str = ""  # a sentence for the reader
+    by_name: bool = True  # a checkpoint without a config may be taken for this family
+    native: tuple[str, ...] = ()  # model types of other families that are published with these names as well
 
 
 def patterns(lines: str, blocks: Mapping[str, str] | None = None) -> tuple[Pattern, ...]:

@@ -47,14 +47,9 @@ __all__ = [
     "header_end", "header_stop", "parse_header", "read_header",
 ]  # fmt: skip
 
-LENGTH_BYTES = 8
-"""Bytes of the length field that opens a file."""
-
-MAX_HEADER_BYTES = 100_000_000
-"""The reference refuses a longer JSON; so do we."""
-
-DISGUISE_BYTES = 64
-"""First bytes of a file that are enough to tell."""
+LENGTH_BYTES = 8  # of the length field that opens a file
+MAX_HEADER_BYTES = 100_000_000  # the reference refuses a longer JSON; so do we
+DISGUISE_BYTES = 64  # first bytes of a file that are enough to tell what it really is
 
 _INSTEAD = "a {} pointer, not the file: run `{}`, or name the repo id to read it from the Hub"
 _KINDS = {
@@ -126,21 +121,13 @@ class Refused(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A valid header: tensors that fill the byte buffer without hole or overlap.
+    """A valid header: tensors that fill the byte buffer without hole or overlap; else HeaderError."""
 
-    Args:
-        tensors: by name, in the order of the file's JSON.
-        metadata: the free text map ``__metadata__``.
-        buffer_start: first byte of the byte buffer in the file, that is 8 plus the length of the JSON.
-        refused: by name, the tensors that cannot be read and why; there are none where ``parse_header`` read it.
-        buffer_size: bytes of the byte buffer; by default what the tensors fill.
-    """
-
-    tensors: Mapping[str, TensorInfo]
-    metadata: Mapping[str, str]
-    buffer_start: int
-    refused: Mapping[str, Refused] = field(default_factory=dict)
-    buffer_size: int = -1
+    tensors: Mapping[str, TensorInfo]  # by name, in the order of the file's JSON
+    metadata: Mapping[str, str]  # the free texts of ``__metadata__``
+    buffer_start: int  # first byte of the byte buffer in the file: 8 plus the length of the JSON
+    refused: Mapping[str, Refused] = field(default_factory=dict)  # what cannot be read; ``parse_header`` lets none pass
+    buffer_size: int = -1  # bytes of the byte buffer; by default what the tensors fill
 
     def __post_init__(self) -> None:
         for name in ("tensors", "metadata", "refused"):

@@ -21,22 +21,14 @@ from lnsim.errors import HeaderError
 
 __all__ = ["DTYPE_BITS", "SIZE_LIMIT", "Memory", "quoted", "read_entries", "wrong_dtype"]
 
-_MAX_ENTRY_BYTES = 1 << 20
-"""Bytes of one tensor's entry, and characters of one name."""
-
-_MAX_TEXT_BYTES = 1 << 24
-"""Bytes of one text; one of ASCII without escapes costs its own bytes only and may be longer."""
-
-_MAX_HELD_BYTES = 112 << 20
-"""Bytes that all that is kept of one header may take in memory: some 240,000 tensors, or 100 MB of plain metadata."""
-
+_MAX_ENTRY_BYTES = 1 << 20  # of one tensor's entry, and characters of one name
+_MAX_TEXT_BYTES = 1 << 24  # of one text; one of ASCII without escapes costs its own bytes only and may be longer
+_MAX_HELD_BYTES = 112 << 20  # that all that is kept of one header may take in memory
 _BYTES_OF_A_TENSOR = 400  # its TensorInfo with all numbers, its places in two dicts and in the order of the offsets
 _BYTES_OF_A_SIZE = 8
 _BYTES_OF_A_TEXT = sys.getsizeof("")
 _BYTES_OF_AN_ITEM = 120 + _BYTES_OF_A_TEXT  # its place in a dict and an empty value, beside the key
-SIZE_LIMIT = 1 << 64
-"""Sizes and counts of bits from here on are errors, as in the reference."""
-
+SIZE_LIMIT = 1 << 64  # sizes and counts of bits from here on are errors, as in the reference
 _CHECK_BYTES = 1 << 20
 _MAX_DEPTH_OF_UNKNOWN = 125  # the reference allows 127 levels, and the file and the tensor's entry are two of them
 _METADATA_KEY = "__metadata__"

@@ -6,8 +6,8 @@ Nothing here opens a file. The names come from a repo, so they are checked befor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 
 from lnsim.checkpoint.source import parse_json
 from lnsim.errors import FormatError
@@ -42,23 +42,21 @@ _OTHER_FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which files hold the weights.
+    """Which files hold the weights."""
 
-    ``shards`` are in the order of their numbers, or those that the index, if there is one, is likely to name. Those of
-    ranks are ``replicated``: each has its own copy of what is not split. ``weights`` is every safetensors file in
-    sight; the notes are on those that were passed over.
-    """
-
-    shards: tuple[str, ...]
+    shards: tuple[str, ...]  # in the order of their numbers; those that an unread index is likely to name
     index: str | None = None
-    notes: tuple[str, ...] = ()
-    replicated: bool = False
-    weights: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # on files that were passed over
+    replicated: bool = False  # shards of ranks: each has its own copy of what is not split
+    weights: tuple[str, ...] = ()  # every safetensors file in sight
+    weight_map: Mapping[str, str] = field(default_factory=dict)  # the shard of each tensor, where there is an index
 
-    def listed(self, shards: Iterable[str]) -> Layout:
-        """The same once it is known which shards the index lists."""
-        taken = tuple(sorted(set(shards)))
-        return replace(self, shards=taken, notes=_passed_over(self.weights, {*taken, self.index}))
+    def indexed(self, text: bytes, *, where: str) -> Layout:
+        """The same once the index is read: its shards are those that it lists; raises as ``parse_index``."""
+        weight_map = parse_index(text, where=where)
+        shards = tuple(sorted(set(weight_map.values())))
+        notes = _passed_over(self.weights, {*shards, self.index})
+        return replace(self, shards=shards, notes=notes, weight_map=weight_map)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,41 +148,35 @@ def _place(name: str) -> tuple[_Set, int] | None:
 def _numbered(candidates: list[str], where: str) -> tuple[list[str], bool]:
     """A full set such as ``stem-00001-of-0000N``, and whether it is one of ranks; empty where no file has a number.
 
-    Raises FormatError when files are missing, or there is more than one set.
+    Of several sets the one to prefer: whole, of the usual layout, not split over ranks, no variant such as fp16.
+    Raises FormatError when files are missing, or no set is to be preferred.
     """
     sets: dict[_Set, list[tuple[int, str]]] = {}
     for name in candidates:
         if (place := _place(name)) is not None:
             sets.setdefault(place[0], []).append((place[1], name))
-    for key, members in _one_of(sets, where).items():
-        if not _is_whole(key, members):
-            example = "*-mp" if key.replicated else "-*-of-"
-            raise FormatError(
-                f"Looking for the weights of {where}: {int(key.count)} shards '{key.stem}{example}{key.count}' were "
-                f"expected, found {len(members)}, and no {INDEX_NAME}. The upload or download is incomplete; a file "
-                f"that is there can be named alone."
-            )
-        return [name for _, name in sorted(members)], key.replicated
-    return [], False
-
-
-def _one_of(sets: dict[_Set, list[tuple[int, str]]], where: str) -> dict[_Set, list[tuple[int, str]]]:
-    """The only set, or the one to prefer: whole, of the usual layout, not split over ranks, no variant."""
-    first = {min(members)[1]: key for key, members in sets.items()}
-    left = list(first)
-    for better in (
-        [name for name in left if _is_whole(first[name], sets[first[name]])],
-        _primary(left),
-        [name for name in left if not first[name].replicated],
-        [name for name in left if name.count(".") == 1],  # no variant such as fp16
-    ):
-        left = [name for name in left if name in better] or left
-    if len(left) > 1:
+    if not sets:
+        return [], False
+    first = {key: min(members)[1] for key, members in sets.items()}
+    ranks = {
+        key: (_is_whole(key, sets[key]), not _is_secondary(name), not key.replicated, name.count(".") == 1)
+        for key, name in first.items()
+    }
+    key, *others = (key for key in sets if ranks[key] == max(ranks.values()))
+    if others:
         raise FormatError(
-            f"Looking for the weights of {where}: one set of files was expected, found {len(left)}, which begin with "
-            f"{_some(left)}. Put the one that you mean into a folder of its own, or name one of its files."
+            f"Looking for the weights of {where}: one set of files was expected, found {len(others) + 1}, which begin "
+            f"with {_some([first[one] for one in (key, *others)])}. Put the one that you mean into a folder of its "
+            f"own, or name one of its files."
         )
-    return {first[name]: sets[first[name]] for name in left}
+    if not _is_whole(key, sets[key]):
+        example = "*-mp" if key.replicated else "-*-of-"
+        raise FormatError(
+            f"Looking for the weights of {where}: {int(key.count)} shards '{key.stem}{example}{key.count}' were "
+            f"expected, found {len(sets[key])}, and no {INDEX_NAME}. The upload or download is incomplete; a file that "
+            f"is there can be named alone."
+        )
+    return [name for _, name in sorted(sets[key])], key.replicated
 
 
 def _is_whole(key: _Set, members: list[tuple[int, str]]) -> bool:

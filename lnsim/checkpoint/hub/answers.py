@@ -25,10 +25,7 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BY_THE_WAY = frozenset({502, 504})
 _LONGEST_REASON = 300
 _ON_THE_TOKEN = re.compile(r"token|credential|expired", re.IGNORECASE)
-
-_USUAL = "Invalid username or password"
-"""What the Hub says to anyone who asks for a repo that is not there."""
-
+_USUAL = "Invalid username or password"  # the Hub's answer to anyone who asks for a repo that is not there
 _WORDS = {
     407: "a proxy on the way wants a login (407): write http://user:password@host:port in HTTPS_PROXY or HTTP_PROXY",
     410: "it was there once and is gone for good (410)",

@@ -21,7 +21,6 @@ from lnsim.checkpoint.format.layout import (
     Layout,
     find_layout,
     named_file,
-    parse_index,
 )
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import NotThereError
@@ -43,25 +42,20 @@ from lnsim.errors import FormatError, HeaderError, HubError, LnsimError, RepoNot
 
 __all__ = ["Repo", "open_pinned", "pin"]
 
-_FAIR_SHARE = 1_000_000
-"""Bytes that the header of each of many shards may have, however many they are."""
+_FAIR_SHARE = 1_000_000  # bytes that the header of each of many shards may have, however many they are
 
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """A repo at a commit, or the files of one of its folders below the repo's root.
-
-    ``revision`` is None for the head of ``main``. ``names`` are those below the folder; ``file`` is the only one that
-    is wanted, empty for whatever holds the weights.
-    """
+    """A repo at a commit, or the files of one of its folders below the repo's root."""
 
     repo_id: str
-    revision: str | None
+    revision: str | None  # None for the head of ``main``
     commit: str
-    names: Sequence[str]
+    names: Sequence[str]  # of the files below the folder
     transport: Transport = field(repr=False)
     folder: str = ""
-    file: str = ""
+    file: str = ""  # the only one that is wanted; empty for whatever holds the weights
     notes: tuple[str, ...] = ()
 
     @property
@@ -92,21 +86,14 @@ class Repo:
         """Address of a file at the pinned commit."""
         return f"{constants.ENDPOINT}/{self.repo_id}/resolve/{self.commit}/{quote(self._path(name))}"
 
+    def small(self, name: str, *, compressed: bool = False) -> bytes:
+        """A whole small file."""
+        where, url = self.where_of(name), self.url(name)
+        return self.transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=compressed)
+
     def config(self, name: str = CONFIG_NAME) -> dict[str, Any] | None:
         """A parsed config, None where the repo has none of this name."""
-        if name not in self.names:
-            return None
-        where = self.where_of(name)
-        return parse_config(self.transport.get(self.url(name), where=where, max_bytes=MAX_JSON_BYTES), where=where)
-
-    def weight_map(self, index: str | None) -> dict[str, str]:
-        """Shard of each tensor, as the index tells it; empty where there is none."""
-        if index is None:
-            return {}
-        where, url = self.where_of(index), self.url(index)
-        return parse_index(
-            self.transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=True), where=self.where
-        )
+        return parse_config(self.small(name), where=self.where_of(name)) if name in self.names else None
 
 
 def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
@@ -141,8 +128,8 @@ def open_pinned(repo: Repo, progress: Progress = no_progress) -> Checkpoint:
 
 def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
     config = repo.transport.client.aside(repo.config)
-    weight_map = repo.weight_map(layout.index)
-    layout = layout.listed(weight_map.values()) if weight_map else layout
+    if layout.index is not None:
+        layout = layout.indexed(repo.small(layout.index, compressed=True), where=repo.where)
     absent = [name for name in layout.shards if name not in repo.names]
     unread: dict[str, LnsimError] = {
         name: HubError(
@@ -153,7 +140,7 @@ def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
     }
     there = [name for name in layout.shards if name not in unread]
     files = {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in there}
-    headers = _read_headers(repo, files, weight_map, unread, progress)
+    headers = _read_headers(repo, files, layout.weight_map, unread, progress)
     read_many = repo.transport.map
 
     def fetch(jobs: Sequence[tuple[str, ByteRange]], progress: Progress) -> list[bytes]:
@@ -161,14 +148,9 @@ def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
 
     source = f"{repo.repo_id}/{repo.part}".rstrip("/")
     found = {name: headers[name] for name in there if name in headers}
-    told = repo.repo_id, repo.revision, repo.commit, repo.part, (*repo.notes, *layout.notes)
-    return settle(
-        Checkpoint(source, repo.where, found, config.result(), fetch, repo.transport.traffic, *told),
-        weight_map=weight_map,
-        unread=unread,
-        replicated=layout.replicated,
-        adapter_config=lambda: repo.config(ADAPTER_CONFIG_NAME),
-    )
+    told = repo.repo_id, repo.revision, repo.commit, repo.part, repo.notes
+    opened = Checkpoint(source, repo.where, found, config.result(), fetch, repo.transport.traffic, *told)
+    return settle(opened, layout, unread, lambda: repo.config(ADAPTER_CONFIG_NAME))
 
 
 def _read_headers(

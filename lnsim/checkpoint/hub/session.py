@@ -37,9 +37,7 @@ __all__ = [
 A = TypeVar("A")
 B = TypeVar("B")
 
-_MIN_RATE = 50_000
-"""Bytes a second that a long answer must reach on the whole."""
-
+_MIN_RATE = 50_000  # bytes a second that a long answer must reach on the whole
 _KEPT_OPEN = 128
 _SHUT_BOTH_WAYS = 2
 _PROXY = re.compile(r"([\w.-]+|\[[\da-f:.]+\])(:\d+)?", re.IGNORECASE)

@@ -23,36 +23,24 @@ from lnsim.errors import HeaderError, RangeError
 
 __all__ = ["FIRST_WINDOW", "RemoteShard", "Window"]
 
-FIRST_WINDOW = 100_000
-"""Bytes asked for first: 97 % of the headers on the Hub fit (huggingface_hub's own figure)."""
-
-_AROUND = 120
-"""Bytes around the entries: the length field, braces, ``__metadata__`` as writers fill it, and padding."""
-
-_LEAST = 4096
-"""Fewer bytes than this make no request cheaper."""
-
+FIRST_WINDOW = 100_000  # bytes asked for first: 97 % of the headers on the Hub fit (huggingface_hub's own figure)
+_AROUND = 120  # bytes around the entries: length field, braces, ``__metadata__`` as writers fill it, padding
+_LEAST = 4096  # fewer bytes than this make no request cheaper
 _MAX_HIDDEN_SIZE = 1 << 16
-
+_SMALL_TENSORS = 2048  # bytes of a wider dtype that writers put before the norms, such as a router's correction bias
 _LIKE_A_NORM = re.compile(r"(norm|(?:^|[._])ln)[^.]*\.(weight|bias|gamma|beta)$", re.IGNORECASE)
-_SMALL_TENSORS = 2048
-"""Bytes of small tensors of a wider dtype that writers put before the norms, such as a router's correction bias."""
 
 
 @dataclass(slots=True)
 class RemoteShard:
-    """One safetensors file on the Hub.
-
-    ``start`` are the first bytes behind the header, which begin at ``buffer_start``, as far as they came along with it;
-    ``file_size`` is what the server tells: a file that was cut off has fewer bytes than its header says.
-    """
+    """One safetensors file on the Hub."""
 
     url: str
     where: str
     transport: Transport
-    start: bytes = field(default=b"", repr=False)
-    file_size: int | None = None
-    buffer_start: int = 0
+    start: bytes = field(default=b"", repr=False)  # behind the header, as far as it came along with that
+    file_size: int | None = None  # by the server: a file that was cut off has fewer bytes than its header says
+    buffer_start: int = 0  # where ``start`` begins
     _address: httpx.URL | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -118,12 +106,11 @@ class Window:
 
     A header is its names and, for each, some eighty bytes of dtype, shape and offsets. One shard's header shows how
     many it is in this checkpoint. Where a norm opens the byte buffer, the window takes it along: that saves a request a
-    shard. ``per_entry`` are the bytes of an entry beside its name, ``norm_bytes`` those of one norm vector, 0 where
-    that is not known.
+    shard.
     """
 
-    per_entry: float = 84.0
-    norm_bytes: int = 0
+    per_entry: float = 84.0  # bytes of an entry beside its name
+    norm_bytes: int = 0  # of one norm vector; 0 where that is not known
 
     @classmethod
     def learnt(cls, header: Header) -> Window:

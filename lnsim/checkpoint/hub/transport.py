@@ -56,12 +56,8 @@ T = TypeVar("T")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_HOPS = 5
 _MAX_SIDE_BODY = 64 * 1024
-_UNRANGED = 2
-"""Answers other than a range that are dropped unread before one ends the reading: few of many servers give them."""
-
-_STEP = 0.2
-"""Seconds between two looks, during a pause, at whether it is still worth waiting."""
-
+_UNRANGED = 2  # answers other than a range that are dropped unread before one ends the reading
+_STEP = 0.2  # seconds between two looks, during a pause, at whether it is still worth waiting
 _HOST = re.compile(r"[\w.:-]+", re.ASCII)
 _LAST_PORT = 65_535
 _LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
