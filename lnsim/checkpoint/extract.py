@@ -21,6 +21,7 @@ from lnsim.checkpoint.opening import (
     Origin,
     choose_paths,
     find_source,
+    open_checkpoint,
     open_found,
     open_stored,
     origin_of,
@@ -105,7 +106,7 @@ def extract(
     """
     begun = time.perf_counter()
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
-    opened = open_found(find_source(question.source, revision), progress=progress)
+    opened = open_checkpoint(question.source, revision, progress=progress)
     return replace(read_norms(opened, question, progress=progress).vectors(), seconds=time.perf_counter() - begun)
 
 
@@ -121,19 +122,9 @@ def extract_and_keep(
     again: bool = False,
     progress: Progress = no_progress,
 ) -> NormVectors:
-    """Read the norm vectors of a source as ``extract`` does, and keep them as an extract; ``path`` says where.
+    """Read the norm vectors of a source as ``extract`` does, and keep them as ``extract_many`` does.
 
-    What was asked before at the same commit, and lies in the folder, is not read from the Hub again. A file that is no
-    extract of the same source is never replaced, and what such an extract holds stays in it.
-
-    Args:
-        out: folder for the extract, ``data/vectors`` of the project by default. A source that is a stored extract
-            already is not written again unless a folder is given.
-        name: file name of the extract; by default made of the repo id and the commit, or of the path.
-        again: read from the Hub even what is there.
-
-    Raises:
-        LnsimError: a sentence on what could not be read or written.
+    Raises LnsimError with a sentence on what could not be read or written.
     """
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
     (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
@@ -151,12 +142,21 @@ def extract_many(
     in_flight: int = IN_FLIGHT,
     progress: Progress = no_progress,
 ) -> Iterator[NormVectors | LnsimError]:
-    """Read and keep the norm vectors of every source; one that fails does not stop the others.
+    """Read the norm vectors of every source and keep them as extracts; one that fails does not stop the others.
 
-    What each source is, and where its extract goes, is known of all of them before the first is read. Files are written
-    by the calling thread alone, as the answers come in: for each question in turn its vectors, or the error that says
-    why there are none. ``name`` is for a single question; ``in_flight`` requests are made at once, of all sources
-    together.
+    For each question in turn come its vectors, whose ``path`` is the extract, or the error that says why there are
+    none. What each source is, and where its extract goes, is known of all of them before the first is read. What was
+    asked before at the same commit, and lies in the folder, is not read from the Hub again. A file that is no extract
+    of the same source is never replaced, and what such an extract holds stays in it. Files are written by the calling
+    thread alone, as the answers come in.
+
+    Args:
+        out: folder for the extracts, ``data/vectors`` of the project by default. A source that is a stored extract
+            already is not written again unless a folder is given.
+        name: file name of the extract of a single question; by default made of the repo id and the commit, or of the
+            path.
+        again: read from the Hub even what is there.
+        in_flight: requests at once, of all sources together.
     """
     find = partial(_find, stays=out is None, in_flight=in_flight)
     found = list(_answers(questions, find, lambda plan: plan, no_progress))
@@ -202,10 +202,7 @@ def read_pair(
 
 
 def load(source: str | Path) -> NormVectors:
-    """Read a stored model by name, or a folder or file on disk; never the network.
-
-    Raises:
-        SourceError: when there is neither; near names are suggested.
+    """Read a stored model by name, or a folder or file on disk; SourceError, with near names, where there is neither.
 
     >>> load("SmolLM2-135M-Instruct")["pre_attention"].scale.shape
     (30, 576)
@@ -216,10 +213,7 @@ def load(source: str | Path) -> NormVectors:
 
 
 def _find(question: Question, *, stays: bool, in_flight: int, progress: Progress) -> _Plan:
-    """Find what a question's source is, and of a repo its commit; an extract that ``stays`` is not written again.
-
-    That is one request at most, so no progress is told.
-    """
+    """Find what a question's source is, and of a repo its commit; an extract that ``stays`` is not written again."""
     begun = time.perf_counter()
     found = find_source(question.source, question.revision, in_flight=in_flight)
     stays = stays and found.path is not None and provenance_at(found.path) is not None
@@ -263,10 +257,7 @@ def _read(plan: _Plan, *, again: bool = False, progress: Progress) -> Extracted:
 
 
 def _kept(plan: _Plan) -> Header | None:
-    """The header of the extract that lies where this one would: of the same source and commit, so the two can be one.
-
-    It may be damaged behind its header.
-    """
+    """The header of the extract that lies where this one would, if of the same source and commit."""
     header = None if plan.path is None else kept_header(plan.path)
     known = None if header is None else read_provenance(header)
     if known is None or plan.origin is None:

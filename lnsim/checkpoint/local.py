@@ -13,7 +13,6 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.contents import settle
 from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, read_header
 from lnsim.checkpoint.format.layout import (
     ADAPTER_CONFIG_NAME,
@@ -34,6 +33,7 @@ from lnsim.checkpoint.source import (
     check_totals,
     file_in,
     parse_config,
+    settle,
 )
 from lnsim.errors import FormatError, HeaderError, LnsimError, RangeError, SourceError
 

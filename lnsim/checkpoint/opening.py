@@ -47,10 +47,7 @@ class Found:
     _repo: Repo | None = None
 
     def commit(self) -> str | None:
-        """The commit that the Hub would read, None on disk; one request, or none where the revision is a commit itself.
-
-        Raises LnsimError with what the Hub answered.
-        """
+        """The commit that the Hub would read, None on disk: at most one request, LnsimError where it fails."""
         if self.repo_name is None:
             return None
         from lnsim.checkpoint.hub.cache import cached_snapshot, is_commit
@@ -175,17 +172,16 @@ def choose_paths(origins: Sequence[Origin], folder: Path) -> list[Path | StoreEr
     source of the call nor a file in the folder has.
     """
     first = {origin.identity: origin for origin in reversed(origins)}  # one that stands there twice has one name
-    taken = {one: path for one, origin in first.items() if (path := _kept_path(origin, folder)) is not None}
-    open_ones = {one: origin for one, origin in first.items() if one not in taken}
-    levels = dict.fromkeys(open_ones, 0)
-    while clashing := _clashing(open_ones, levels, folder):
-        longer = [one for one in clashing if levels[one] + 1 < len(open_ones[one].names)]
+    kept = {one: path for one, origin in first.items() if (path := _kept_path(origin, folder)) is not None}
+    names = {one: list(origin.names) for one, origin in first.items() if one not in kept}
+    while clashing := _clashing(names, folder):
+        longer = [one for one in clashing if len(names[one]) > 1]
         if not longer:
             break
         for one in longer:
-            levels[one] += 1
-    named = {one: folder / origin.names[levels[one]] for one, origin in open_ones.items()}
-    return [_answer(origin, taken | named, clashing, folder) for origin in origins]
+            names[one].pop(0)
+    paths = kept | {one: folder / left[0] for one, left in names.items()}
+    return [_answer(origin, paths[origin.identity], origin.identity in clashing, folder) for origin in origins]
 
 
 def _open_path(path: Path, source: str) -> Checkpoint:
@@ -245,24 +241,20 @@ def _kept_path(origin: Origin, folder: Path) -> Path | None:
     return next((path for path in paths if (kept := provenance_at(path)) and kept.identity == origin.identity), None)
 
 
-def _clashing(origins: dict[Identity, Origin], levels: dict[Identity, int], folder: Path) -> list[Identity]:
-    """Those whose name another one has as well, whatever its capitals, or a file in the folder."""
-    names = {one: origin.names[levels[one]] for one, origin in origins.items()}
-    users = Counter(name.casefold() for name in names.values())
-    return [one for one, name in names.items() if users[name.casefold()] > 1 or os.path.lexists(folder / name)]
+def _clashing(names: dict[Identity, list[str]], folder: Path) -> list[Identity]:
+    """Those whose first name another one has as well, whatever its capitals, or a file in the folder."""
+    users = Counter(left[0].casefold() for left in names.values())
+    return [one for one, (name, *_) in names.items() if users[name.casefold()] > 1 or os.path.lexists(folder / name)]
 
 
-def _answer(
-    origin: Origin, paths: dict[Identity, Path], clashing: Sequence[Identity], folder: Path
-) -> Path | StoreError:
+def _answer(origin: Origin, path: Path, clashes: bool, folder: Path) -> Path | StoreError:
     lead = f"Keeping the norms of '{origin.source}'"
     if origin.folder is not None and folder.exists() and os.path.samefile(origin.folder, folder):
         return StoreError(
             f"{lead}: '{folder}' holds the checkpoint itself, where an extract could be taken for its weights. Name "
             f"another folder with --out. Nothing was read."
         )
-    path = paths[origin.identity]
-    if origin.identity in clashing:
+    if clashes:
         return StoreError(
             f"{lead}: '{path}' is the name of another file or source, and is not replaced, since it is no extract of "
             f"this source. Move it away, or name another folder with --out. Nothing was read."

@@ -19,8 +19,7 @@ from lnsim.version import __version__
 
 __all__ = ["Question", "Reading", "map_checkpoint", "read_norms"]
 
-_TOWER_KEY = "main_tower"
-"""Metadata key of an extract: the checkpoint's main tower, which a narrowed extract does not show any more."""
+_TOWER_KEY = "main_tower"  # in an extract's metadata; a narrowed one does not show it any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,7 @@ class Question:
         return cls(str(source), revision, None if wanted is None else tuple(wanted), everything, model_type)
 
     def record(self) -> str:
-        """What an extract remembers, so that it answers the same question of the same commit, and no other.
-
-        The version stands in it because another version may know more roles.
-        """
+        """What an extract remembers, so that it answers the same question; another version may know more roles."""
         asked = {"roles": self.roles, "everything": self.everything, "model_type": self.model_type}
         tower = {} if self.tower is None else {"tower": self.tower}
         return json.dumps({"lnsim": __version__} | asked | tower)
@@ -69,15 +65,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Bytes of a checkpoint's norms and all that is known about them.
-
-    ``tensors`` are all that were read, also those only to be kept, each with the place it first came from.
-    """
+    """Bytes of a checkpoint's norms and all that is known about them."""
 
     opened: Checkpoint
     role_map: RoleMap
     selection: Selection
-    tensors: Mapping[str, StoredTensor] = field(repr=False)
+    tensors: Mapping[str, StoredTensor] = field(repr=False)  # all that were read, also those only to be kept
 
     def vectors(self) -> NormVectors:
         """The norm vectors by role; raises RoleError when the tensors of a role do not fit together."""

@@ -83,7 +83,7 @@ def layer_types(config: Config) -> tuple[str, ...]:
         value = config.get(key)
         if isinstance(value, list) and all(isinstance(kind, str) for kind in value):
             return tuple(COMMON.get(kind, kind) for kind in value)
-    return _split(config, "full_attn_idxs", "attention", "mixer")  # LFM2's first configs
+    return _split(config, config.get("full_attn_idxs"), "attention", "mixer")  # LFM2's first configs
 
 
 def hybrid_pattern(config: Config) -> tuple[str, ...]:
@@ -94,30 +94,19 @@ def hybrid_pattern(config: Config) -> tuple[str, ...]:
     return layer_types(config)
 
 
-def jamba_kinds(config: Config) -> tuple[str, ...]:
-    """Jamba: one attention layer every ``attn_layer_period``, from ``attn_layer_offset``; the others are Mamba."""
-    period, offset = config.get("attn_layer_period"), config.get("attn_layer_offset")
-    if not isinstance(period, int) or not isinstance(offset, int) or period < 1:
-        return layer_types(config)
-    return tuple("attention" if layer % period == offset else "mixer" for layer in range(_count(config)))
-
-
 def recurrent_kinds(config: Config) -> tuple[str, ...]:
     """RecurrentGemma: ``block_types`` repeated over the layers."""
     types = config.get("block_types") or config.get("_block_types")
     if not isinstance(types, list) or not types or not all(isinstance(kind, str) for kind in types):
         return ()
-    return tuple(COMMON.get(types[layer % len(types)], types[layer % len(types)]) for layer in range(_count(config)))
+    kinds = [COMMON.get(kind, kind) for kind in types]
+    return tuple(kinds[layer % len(kinds)] for layer in range(_count(config)))
 
 
 def kimi_kinds(config: Config) -> tuple[str, ...]:
     """Kimi Linear: ``full_attn_layers`` counts the attention layers from one."""
-    linear = config.get("linear_attn_config")
-    layers = linear.get("full_attn_layers") if isinstance(linear, Mapping) else None
-    if not isinstance(layers, list):
-        return layer_types(config)
-    chosen = [layer - 1 for layer in layers if isinstance(layer, int)]
-    return _split({**config, "full_attn_layers": chosen}, "full_attn_layers", "attention", "mixer")
+    linear = next(nested_configs(config, ("linear_attn_config",)), {})
+    return _split(config, linear.get("full_attn_layers"), "attention", "mixer", first=1) or layer_types(config)
 
 
 def kv_sharing(config: Config) -> tuple[str, ...]:
@@ -153,18 +142,19 @@ def shown_kinds(marks: str, prefixes: Iterable[str], parts: Parts) -> tuple[str,
     return tuple(kinds.get(layer, "") for layer in range(max(kinds, default=-1) + 1))
 
 
-def _last_of_each(config: Config, period: object) -> tuple[str, ...]:
-    if not isinstance(period, int) or period < 1:
+def _every(config: Config, period: object, place: object = -1) -> tuple[str, ...]:
+    """Attention once every ``period`` layers, at a place of it (by default the last), a mixer in the others."""
+    if not isinstance(period, int) or not isinstance(place, int) or period < 1:
         return ()
-    return tuple("mixer" if (layer + 1) % period else "attention" for layer in range(_count(config)))
+    place = period - 1 if place == -1 else place
+    return tuple("attention" if layer % period == place else "mixer" for layer in range(_count(config)))
 
 
-def _split(config: Config, key: str, listed: str, others: str) -> tuple[str, ...]:
-    """The kind ``listed`` for the layers under ``key`` and ``others`` for the rest; empty without such a list."""
-    layers = config.get(key)
+def _split(config: Config, layers: object, listed: str, others: str, first: int = 0) -> tuple[str, ...]:
+    """The kind ``listed`` for these layers, counted from ``first``, ``others`` for the rest; empty without a list."""
     if not isinstance(layers, list):
         return ()
-    chosen = {layer for layer in layers if isinstance(layer, int)}
+    chosen = {layer - first for layer in layers if isinstance(layer, int)}
     return tuple(listed if layer in chosen else others for layer in range(_count(config)))
 
 
@@ -184,21 +174,22 @@ def _falcon_norms(config: Config) -> str:
 
 KINDS: Mapping[str, Callable[[Config], Sequence[str]]] = {
     # Bailing's hybrid: attention in the last layer of each ``layer_group_size``, six where the config is silent.
-    "bailing_kinds": lambda c: layer_types(c) or _last_of_each(c, c.get("layer_group_size", 6)),
+    "bailing_kinds": lambda c: layer_types(c) or _every(c, c.get("layer_group_size", 6)),
     # Bamba: ``attn_layer_indices`` lists the attention layers, the others are Mamba.
-    "bamba_kinds": lambda c: _split(c, "attn_layer_indices", "attention", "mixer") or layer_types(c),
+    "bamba_kinds": lambda c: _split(c, c.get("attn_layer_indices"), "attention", "mixer") or layer_types(c),
     "hybrid_pattern": hybrid_pattern,
-    "jamba_kinds": jamba_kinds,
+    # Jamba: one attention layer every ``attn_layer_period``, from ``attn_layer_offset``; the others are Mamba.
+    "jamba_kinds": lambda c: _every(c, c.get("attn_layer_period"), c.get("attn_layer_offset")) or layer_types(c),
     "kimi_kinds": kimi_kinds,
     "kv_sharing": kv_sharing,
     "layer_types": layer_types,
     # Llama 3.2 Vision: ``cross_attention_layers`` look at the image, the others at the text.
-    "mllama_kinds": lambda c: _split(c, "cross_attention_layers", "cross", "attention"),
+    "mllama_kinds": lambda c: _split(c, c.get("cross_attention_layers"), "cross", "attention"),
     # Qwen3-Next and 3.5: attention in every fourth layer, as their config class has it where the config is silent.
-    "qwen_kinds": lambda c: layer_types(c) or _last_of_each(c, c.get("full_attention_interval", 4)),
+    "qwen_kinds": lambda c: layer_types(c) or _every(c, c.get("full_attention_interval", 4)),
     "recurrent_kinds": recurrent_kinds,
     # Zamba: a hybrid layer is a block of attention in front of a Mamba layer.
-    "zamba_kinds": lambda c: layer_types(c) or _split(c, "hybrid_layer_ids", "hybrid", "mixer"),
+    "zamba_kinds": lambda c: layer_types(c) or _split(c, c.get("hybrid_layer_ids"), "hybrid", "mixer"),
 }
 """By name in the table, what tells the kind of each layer from the config."""
 

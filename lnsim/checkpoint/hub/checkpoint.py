@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from huggingface_hub import constants
 
-from lnsim.checkpoint.contents import settle
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header
 from lnsim.checkpoint.format.layout import (
     ADAPTER_CONFIG_NAME,
@@ -37,6 +36,7 @@ from lnsim.checkpoint.source import (
     check_totals,
     no_progress,
     parse_config,
+    settle,
 )
 from lnsim.errors import FormatError, HeaderError, HubError, LnsimError, RepoNotFoundError, RevisionError, SourceError
 
