@@ -79,19 +79,14 @@ def inspect(
                 f"Tokens of the {' and '.join(fixed)} tower get fixed sines and cosines, so that its channels have an "
             )
             told["notes"] = (*found.notes, f"{said}order of their own: strangers of this kind agree in them.")
+    own = {name: getattr(opened, name) for name in ("source", "where", "repo_id", "revision", "commit", "part")}
     return Inspection(
-        source=opened.source,
-        where=opened.where,
-        repo_id=opened.repo_id,
-        revision=opened.revision,
-        commit=opened.commit,
-        part=opened.part,
         dtypes=dict(Counter(info.dtype for info in infos.values()).most_common()),
         shards={name: header.file_size for name, header in opened.headers.items()},
         n_tensors=len(infos),
         requests=opened.traffic.requests,
         bytes_received=opened.traffic.bytes_received,
-        **told | {"notes": (*opened.notes, *told.get("notes", ()))},
+        **own | told | {"notes": (*opened.notes, *told.get("notes", ()))},
     )
 
 

@@ -111,13 +111,11 @@ class Reading:
         answers, ``roles`` the keys of those that it holds beside what was asked for.
         """
         opened = self.opened
-        extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
         looked_for = dict.fromkeys((*self.selection.tensors, *self.selection.missing_layers, *roles))
-        extra |= {ROLES_KEY: json.dumps(list(looked_for))}
-        extra |= {_TOWER_KEY: self.role_map.main_tower} | offset_texts(self.role_map.offset)
+        extra = self._provenance_texts() | offset_texts(self.role_map.offset)
+        extra |= {ROLES_KEY: json.dumps(list(looked_for)), _TOWER_KEY: self.role_map.main_tower}
         extra |= {} if identity is None else identity.texts()
-        if answers:
-            extra |= {ANSWERS_KEY: json.dumps(list(dict.fromkeys(answers)))}
+        extra |= {ANSWERS_KEY: json.dumps(list(dict.fromkeys(answers)))} if answers else {}
         # The family that read the checkpoint, where someone named another than its config does.
         named = {"model_type": self.role_map.model_type} if self.role_map.told or not opened.config else {}
         provenance = Provenance(

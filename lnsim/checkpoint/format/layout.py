@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from lnsim.checkpoint.source import parse_json
-from lnsim.errors import FormatError
+from lnsim.errors import FormatError, named
 
 __all__ = [
     "ADAPTER_CONFIG_NAME", "CONFIG_NAME", "INDEX_NAME", "SINGLE_NAME", "Layout", "find_layout", "named_file",
@@ -27,9 +27,9 @@ _SHARD = re.compile(
 )
 _RANK = re.compile(r"(?P<stem>[^/]*?)(?P<number>\d+)-mp(?P<count>\d+)(?P<variant>)\.safetensors", re.ASCII)
 _INDEX = re.compile(r"[^/]+\.safetensors\.index(?:\.[^./]+)?\.json")
+# How names begin of files that are passed over where there are others: Mistral's own layout, and an adapter beside its
+# merged model.
 _SECONDARY = ("consolidated", "adapter_model")
-"""How names begin of files that are passed over where there are others: Mistral's own layout, and an adapter beside its
-merged model."""
 _MAX_NAME = 255  # of a file, on the usual disks
 _OTHER_FORMATS = {
     "PyTorch pickles": (".bin", ".pt", ".pth", ".ckpt"),
@@ -79,27 +79,28 @@ def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -
 
     Raises FormatError when no safetensors weights are there, or which to take is unclear.
     """
-    names = list(names)
-    top = sorted(name for name in names if "/" not in name)
-    candidates = [name for name in top if _is_plain(name)]
-    nested = sorted(name for name in names if "/" in name and name.endswith(".safetensors"))
-    weights = (*candidates, *(name for name in top if _INDEX.fullmatch(name)), *nested)
-    if SINGLE_NAME in top:
-        return Layout((SINGLE_NAME,), None, _passed_over(weights, {SINGLE_NAME}))
-    index = _find_index(top, candidates, where)
-    if index is not None:
-        numbered = tuple(name for name in _primary(candidates) if _SHARD.fullmatch(name))
-        return Layout(numbered, index, weights=weights)
-    shards, replicated = _numbered(candidates, where)
-    shards = shards or _primary(_plainest(candidates))
-    if not shards:
-        raise FormatError(_no_safetensors(top, nested, where, typed or where))
-    if len(shards) > 1 and _place(shards[0]) is None:
-        raise FormatError(
-            f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
-            f"{_some(shards)}. Name one of these files instead, for example {typed or where}/{shards[0]:.80}."
-        )
-    return Layout(tuple(shards), None, _passed_over(weights, {*shards}), replicated)
+    with named(FormatError, f"Looking for the weights of {where}"):
+        names = list(names)
+        top = sorted(name for name in names if "/" not in name)
+        candidates = [name for name in top if _is_plain(name)]
+        nested = sorted(name for name in names if "/" in name and name.endswith(".safetensors"))
+        weights = (*candidates, *(name for name in top if _INDEX.fullmatch(name)), *nested)
+        if SINGLE_NAME in top:
+            return Layout((SINGLE_NAME,), None, _passed_over(weights, {SINGLE_NAME}))
+        index = _find_index(top, candidates)
+        if index is not None:
+            numbered = tuple(name for name in _primary(candidates) if _SHARD.fullmatch(name))
+            return Layout(numbered, index, weights=weights)
+        shards, replicated = _numbered(candidates)
+        shards = shards or _primary(_plainest(candidates))
+        if not shards:
+            raise FormatError(_no_safetensors(top, nested, typed or where))
+        if len(shards) > 1 and _place(shards[0]) is None:
+            raise FormatError(
+                f"{SINGLE_NAME} or {INDEX_NAME} was expected, found {_some(shards)}. Name one of these files instead, "
+                f"for example {typed or where}/{shards[0]:.80}."
+            )
+        return Layout(tuple(shards), None, _passed_over(weights, {*shards}), replicated)
 
 
 def named_file(name: str) -> Layout:
@@ -145,7 +146,7 @@ def _place(name: str) -> tuple[_Set, int] | None:
     return None
 
 
-def _numbered(candidates: list[str], where: str) -> tuple[list[str], bool]:
+def _numbered(candidates: list[str]) -> tuple[list[str], bool]:
     """A full set such as ``stem-00001-of-0000N``, and whether it is one of ranks; empty where no file has a number.
 
     Of several sets the one to prefer: whole, of the usual layout, not split over ranks, no variant such as fp16.
@@ -165,16 +166,15 @@ def _numbered(candidates: list[str], where: str) -> tuple[list[str], bool]:
     key, *others = (key for key in sets if ranks[key] == max(ranks.values()))
     if others:
         raise FormatError(
-            f"Looking for the weights of {where}: one set of files was expected, found {len(others) + 1}, which begin "
-            f"with {_some([first[one] for one in (key, *others)])}. Put the one that you mean into a folder of its "
-            f"own, or name one of its files."
+            f"one set of files was expected, found {len(others) + 1}, which begin with "
+            f"{_some([first[one] for one in (key, *others)])}. Put the one that you mean into a folder of its own, or "
+            f"name one of its files."
         )
     if not _is_whole(key, sets[key]):
         example = "*-mp" if key.replicated else "-*-of-"
         raise FormatError(
-            f"Looking for the weights of {where}: {int(key.count)} shards '{key.stem}{example}{key.count}' were "
-            f"expected, found {len(sets[key])}, and no {INDEX_NAME}. The upload or download is incomplete; a file that "
-            f"is there can be named alone."
+            f"{int(key.count)} shards '{key.stem}{example}{key.count}' were expected, found {len(sets[key])}, and no "
+            f"{INDEX_NAME}. The upload or download is incomplete; a file that is there can be named alone."
         )
     return [name for _, name in sorted(sets[key])], key.replicated
 
@@ -185,17 +185,14 @@ def _is_whole(key: _Set, members: list[tuple[int, str]]) -> bool:
     return len(numbers) == int(key.count) and numbers in (list(range(1, len(numbers) + 1)), list(range(len(numbers))))
 
 
-def _find_index(top: list[str], candidates: list[str], where: str) -> str | None:
+def _find_index(top: list[str], candidates: list[str]) -> str | None:
     """The index that counts: ``model.safetensors.index.json``, or the only other one."""
     found = [name for name in top if _INDEX.fullmatch(name)]
     if INDEX_NAME in found:
         return INDEX_NAME
     left = _primary(_plainest(found, ".json"))
     if len(left) > 1:
-        raise FormatError(
-            f"Looking for the weights of {where}: one index was expected, found {_some(left)}. Name one of these files "
-            f"instead."
-        )
+        raise FormatError(f"one index was expected, found {_some(left)}. Name one of these files instead.")
     beside = any(_is_secondary(name) for name in left) and not all(map(_is_secondary, candidates))
     return left[0] if left and not beside else None
 
@@ -224,8 +221,8 @@ def _passed_over(weights: Iterable[str], taken: Set[str | None]) -> tuple[str, .
     return (f"Passed over beside the weights: {_some(rest)}.",) if rest else ()
 
 
-def _no_safetensors(top: list[str], nested: list[str], where: str, typed: str) -> str:
-    lead = f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
+def _no_safetensors(top: list[str], nested: list[str], typed: str) -> str:
+    lead = f"{SINGLE_NAME} or {INDEX_NAME} was expected, found "
     below = f"safetensors files in sub-folders only ({_some(nested)}). Name one folder or file instead, for example "
     below += f"{typed}/{nested[0].rpartition('/')[0]:.160}." if nested else ""
     for kind, endings in _OTHER_FORMATS.items():

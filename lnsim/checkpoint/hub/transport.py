@@ -148,35 +148,29 @@ class Transport:
 
     @contextmanager
     def _follow(self, url: httpx.URL, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[Answer]:
-        """The answer at the end of the redirects; the token stays with the Hub's own origin."""
+        """The answer at the end of the redirects, each request counted; the token stays with the Hub's own origin."""
         for _ in range(_MAX_HOPS):
-            with self._exchange(url, headers) as answer:
-                if answer.status not in _REDIRECTS:
-                    if answer.status >= 400:
-                        _read(answer, _MAX_SIDE_BODY)  # of no use but for keeping the connection
-                    yield answer
-                    return
-                target = _joined(url, answer.headers.get("location", ""))
-                if stop_at_foreign and _origin(target) != _origin(url):
-                    yield answer
-                    return
-                _read(answer, _MAX_SIDE_BODY)
-                if url.scheme == "https" != target.scheme:
-                    raise UnusableAddressError("it leads from https to an address without encryption")
+            at_the_hub = _origin(url) == self._hub
+            own = {**self._headers, **self._login} if at_the_hub else self._headers
+            self.traffic.count(requests=1)
+            with self.client.get(url, {**own, **headers}, at_the_hub=at_the_hub) as answer:
+                try:
+                    if answer.status not in _REDIRECTS:
+                        if answer.status >= 400:
+                            _read(answer, _MAX_SIDE_BODY)  # of no use but for keeping the connection
+                        yield answer
+                        return
+                    target = _joined(url, answer.headers.get("location", ""))
+                    if stop_at_foreign and _origin(target) != _origin(url):
+                        yield answer
+                        return
+                    _read(answer, _MAX_SIDE_BODY)
+                finally:
+                    self.traffic.count(received=answer.received)
+            if url.scheme == "https" != target.scheme:
+                raise UnusableAddressError("it leads from https to an address without encryption")
             url = target
         raise HubError(f"Following the redirects of {_host(url)}: more than {_MAX_HOPS} in a row.")
-
-    @contextmanager
-    def _exchange(self, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
-        """One request; what it took is counted."""
-        at_the_hub = _origin(url) == self._hub
-        own = {**self._headers, **self._login} if at_the_hub else self._headers
-        self.traffic.count(requests=1)
-        with self.client.get(url, {**own, **headers}, at_the_hub=at_the_hub) as answer:
-            try:
-                yield answer
-            finally:
-                self.traffic.count(received=answer.received)
 
     def map(self, work: Callable[[A], B], items: Iterable[A], progress: Progress = no_progress) -> list[B]:
         """Results in the order of the items, many at a time.
