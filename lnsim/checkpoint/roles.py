@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lnsim.checkpoint.families.choice import KINDS_KEY, Choice, Evidence, choose, unknown_family
 from lnsim.checkpoint.families.config import parts_of_layers
-from lnsim.checkpoint.families.matching import UNKNOWN_KIND, Match, Tower, match_norms
-from lnsim.checkpoint.families.names import NormName, adapter_kind, collapse, norm_names, unwrap
-from lnsim.checkpoint.families.notes import block_counts, has_blocks, missing_layers, notes_for
+from lnsim.checkpoint.families.matching import PER_HEAD_ROLES, UNKNOWN_KIND, Match, Tower, match_norms
+from lnsim.checkpoint.families.names import WORDS, NormName, adapter_kind, collapse, norm_names, unwrap
 from lnsim.checkpoint.families.offset import decide_offset, offset_sentence
-from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS
+from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS, Pattern
 from lnsim.checkpoint.store import FORMAT
 from lnsim.checkpoint.vectors import Offset
 from lnsim.errors import RoleError, named
@@ -33,6 +32,7 @@ LEAVES = frozenset(
     for stack in family.stacks
     for pattern in stack.patterns
 )
+MAX_REASONS = 8  # why norms have no role, a sentence each
 MAX_CHANNELS = 1 << 20  # values of one norm; the widest known model has 16,384 channels
 MAX_VALUES = 1 << 24  # of all norms of a checkpoint, three times those of the largest known one
 # In a block of two norms these names mean that the other names changed their role too.
@@ -42,11 +42,7 @@ TELLTALES = (
     "post_self_attn_layernorm",
     "post_mlp_layernorm",
 )
-TOWER_WORDS = {
-    "vision": ("vision", "visual", "image", "vit", "vpm", "resampler"),
-    "audio": ("audio", "speech", "apm"),
-    "mtp": ("mtp",),
-}
+TOWER_WORDS: Mapping[str, Sequence[str]] = WORDS["towers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +146,19 @@ def map_roles(
 
 
 def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
-    return (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
+    return (*choice.towers, *(tower for tower in choice.beside if _has_blocks(tower, matches)))
 
 
 def _gaps(choice: Choice, matches: Sequence[Match]) -> dict[tuple[str, str], tuple[int, ...]]:
     towers = _towers(choice, matches)
-    return missing_layers(towers, matches, block_counts(towers, matches))
+    return _missing_layers(towers, matches, _block_counts(towers, matches))
 
 
 def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offset, told: bool) -> RoleMap:
     towers = _towers(choice, matches)
     biased = frozenset(match.norm.template for match in matches if match.norm.kind == "bias")
     gaps = {role_key(main, *key): layers for key, layers in _gaps(choice, matches).items()}
-    notes = [*notes_for(choice, matches)]
+    notes = [*_notes_for(choice, matches)]
     if shown := _shown(towers):
         notes.append("The config does not tell the kinds of the layers: taken from the other tensors that they hold.")
     notes.append(offset_sentence(offset))
@@ -174,13 +170,123 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
         main_tower=main,
         norm_type=next(t.stack.norm_type for t in choice.every_tower if t.stack.tower == main),
         tensors=tuple(_tensor(match, main, biased, offset) for match in matches),
-        n_layers=block_counts(towers, matches),
+        n_layers=_block_counts(towers, matches),
         missing_layers=gaps,
         notes=tuple(filter(None, notes)),
         shown=shown,
         offset=offset,
         told=told,
     )
+
+
+def _has_blocks(tower: Tower, matches: Iterable[Match]) -> bool:
+    """Whether any norm was placed in a block of the tower."""
+    return any(match.tower is tower and match.pattern and match.layer >= 0 for match in matches)
+
+
+def _notes_for(choice: Choice, matches: Sequence[Match]) -> Iterator[str]:
+    """The notes of a role map: the choice's own, then those on blocks, heads and norms left as other."""
+    yield from choice.notes
+    wrappers = dict.fromkeys(wrapper for match in matches for wrapper in match.norm.wrappers)
+    if wrappers:
+        yield f"Left out of the names when they were matched: {', '.join(wrappers)}."
+    if choice.family.note:
+        yield choice.family.note
+    for tower in choice.every_tower:
+        yield from _tower_notes(tower, [match for match in matches if match.tower is tower and match.pattern])
+    for tower in choice.beside:
+        if not _has_blocks(tower, matches):
+            yield f"The config tells of a {tower.stack.tower} tower; no blocks of it were found under a known prefix."
+    if any(_is_per_head(match) for match in matches):
+        yield "The query or key norms are stored a head at a time: several vectors a layer."
+    yield from _other_notes(matches)
+
+
+def _tower_notes(tower: Tower, own: Sequence[Match]) -> Iterator[str]:
+    in_blocks = [match for match in own if match.layer >= 0]
+    if in_blocks and tower.n_blocks is None:
+        yield f"The config does not tell the number of {tower.stack.tower} blocks: counted from the names."
+    if tower.stack.bias is False and any(match.norm.kind == "bias" for match in in_blocks):
+        yield f"The {tower.stack.tower} norms carry biases that this family does not have: added by a converter?"
+
+
+def _is_per_head(match: Match) -> bool:
+    if match.pattern is None or match.pattern.role not in PER_HEAD_ROLES:
+        return False
+    return len(match.norm.shape) == 2 or "#" in match.pattern.path
+
+
+def _other_notes(matches: Iterable[Match]) -> Iterator[str]:
+    """One sentence for each reason why norms have no role."""
+    reasons: dict[str, list[NormName]] = {}
+    for match in matches:
+        if match.pattern is None:
+            reasons.setdefault(match.why, []).append(match.norm)
+    for why, norms in list(reasons.items())[:MAX_REASONS]:
+        yield f"Read as other ({why}): {', '.join(collapse(norms))}."
+    if len(reasons) > MAX_REASONS:
+        yield f"Read as other for {len(reasons) - MAX_REASONS} more reasons."
+
+
+def _block_counts(towers: Sequence[Tower], matches: Sequence[Match]) -> dict[str, int]:
+    """The number of blocks of each tower, from the config where it tells, else from the highest layer found."""
+    counts: dict[str, int] = {}
+    for tower in towers:
+        own = [match.layer for match in matches if match.tower is tower and match.pattern and not match.mtp]
+        found = max(own, default=-1) + 1
+        n_blocks = found if tower.n_blocks is None else tower.n_blocks
+        if n_blocks:
+            counts[tower.stack.tower] = max(n_blocks, counts.get(tower.stack.tower, 0))
+        mtp = {match.layer for match in matches if match.tower is tower and match.mtp}
+        if tower.stack.mtp and (mtp or tower.n_mtp):
+            counts["mtp"] = tower.n_mtp or len(mtp)
+    return counts
+
+
+def _missing_layers(
+    towers: Sequence[Tower], matches: Sequence[Match], counts: dict[str, int]
+) -> dict[tuple[str, str], tuple[int, ...]]:
+    """The layers without a weight of a role that is promised, or found in some other layer; -1 outside the blocks."""
+    gaps: dict[tuple[str, str], tuple[int, ...]] = {}
+    for tower in towers:
+        own = [m for m in matches if m.tower is tower and m.pattern and m.norm.kind == "weight"]
+        for key, patterns in _by_role(tower).items():
+            of_mtp = tower.stack.mtp and key[0] == "mtp"
+            here = [m for m in own if m.pattern in patterns and m.mtp == of_mtp]
+            have, found = {m.layer for m in here}, {m.pattern for m in here}
+            # A norm is promised where every such model has it; where a key of the config decides, where that says so.
+            config = tower.config
+            promising = [p for p in patterns if p in found or (config.get(p.key) is True if p.key else not p.optional)]
+            missing = tuple(layer for layer in _promised(tower, key[0], promising, counts) if layer not in have)
+            if missing:
+                gaps[key] = missing
+    return gaps
+
+
+def _by_role(tower: Tower) -> dict[tuple[str, str], list[Pattern]]:
+    """The tower's lines by role; those of the multi-token-prediction blocks apart."""
+    roles: dict[tuple[str, str], list[Pattern]] = {}
+    for pattern in tower.stack.patterns:
+        if pattern.role == "other":
+            continue
+        if pattern.kinds != ("mtp",):
+            roles.setdefault((tower.stack.tower, pattern.role), []).append(pattern)
+        if tower.stack.mtp and pattern.in_block and (not pattern.kinds or "mtp" in pattern.kinds):
+            roles.setdefault(("mtp", pattern.role), []).append(pattern)
+    return roles
+
+
+def _promised(tower: Tower, name: str, patterns: Sequence[Pattern], counts: dict[str, int]) -> Iterator[int]:
+    if any(not pattern.in_block for pattern in patterns):
+        yield from (-1,) if counts.get(name) else ()
+    elif name == "mtp" and tower.stack.mtp:
+        start = counts.get(tower.stack.tower, 0)
+        yield from range(start, start + counts.get("mtp", 0)) if patterns else ()
+    else:
+        for layer in range(counts.get(tower.stack.tower, 0)):
+            kind = tower.kind(layer)
+            if any((not p.kinds or not kind or kind in p.kinds) and kind not in p.free for p in patterns):
+                yield layer
 
 
 def _adapter_error(kind: str, norms: Sequence[NormName], base: object) -> RoleError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lnsim.checkpoint.families.names import is_number
+from lnsim.checkpoint.families.names import WORDS, is_number
 from lnsim.errors import RoleError
 
 __all__ = [
@@ -17,23 +17,16 @@ Config = Mapping[str, Any]
 Parts = Mapping[str, Mapping[int, frozenset[str]]]
 """What the layers under a prefix hold: the first component behind the layer's number, and the first two."""
 
-TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config", "decoder")
-MEDIA_KEYS = {
-    "vision": ("vision_config", "visual_config", "vit_config", "vision_encoder_config"),
-    "audio": ("audio_config", "speech_config", "encoder_config", "audio_encoder_config"),
-}
+TEXT_KEYS: Sequence[str] = WORDS["nested"]["text"]
+MEDIA_KEYS: Mapping[str, Sequence[str]] = {tower: WORDS["nested"][tower] for tower in ("vision", "audio")}
+COMMON: Mapping[str, str] = WORDS["layers"]
 MAX_NESTED = 3  # Qwen-Omni: config -> thinker_config -> text_config
 HYBRID_LETTERS = {"M": "mixer", "*": "attention", "-": "mlp", "E": "moe"}
-# Two words for all that the families call them: attention, and a mixer that is none.
-COMMON: Mapping[str, str] = {
-    **dict.fromkeys(("full_attention", "sliding_attention"), "attention"),
-    **dict.fromkeys(("linear_attention", "mamba", "mamba2", "recurrent", "conv"), "mixer"),
-}
 MAX_LAYERS = 10_000
 MAX_PARTS = 12  # components of a name; the deepest known layer number stands fifth
 
 
-def nested_configs(config: Config, keys: tuple[str, ...], depth: int = MAX_NESTED) -> Iterator[Config]:
+def nested_configs(config: Config, keys: Sequence[str], depth: int = MAX_NESTED) -> Iterator[Config]:
     """Yield the nested configs under any of ``keys``, outer before inner; a thinker's towers lie one level down."""
     for key in dict.fromkeys((*keys, "thinker_config")):
         inner = config.get(key)
@@ -62,7 +55,7 @@ def _text_config(config: Config) -> Config:
     return merged
 
 
-def block_count(config: Config, keys: tuple[str, ...]) -> int | None:
+def block_count(config: Config, keys: Sequence[str]) -> int | None:
     """The number of blocks that the config promises, None where it tells none; RoleError outside of 0 to 10,000."""
     for key in keys:
         value = config.get(key)

@@ -5,48 +5,24 @@ No regular expressions: names come from strangers' files, and a name of any leng
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-__all__ = ["NormName", "adapter_kind", "collapse", "is_number", "looks_like_norm", "norm_names", "parse_name", "unwrap"]
+__all__ = [
+    "WORDS", "NormName", "adapter_kind", "collapse", "is_number", "looks_like_norm", "norm_names", "parse_name",
+    "unwrap",
+]  # fmt: skip
 
 KINDS = {"weight": "weight", "gamma": "weight", "scale": "weight", "bias": "bias", "beta": "bias"}
 SUFFIXES = tuple(f"{separator}{kind}" for kind in KINDS for separator in "._")
 MAX_DIGITS = 4  # no model has 10,000 blocks; longer numbers are no layer
-# What training code puts around a model or a module, and who does.
-OUTER = {
-    ("module",): "DataParallel",
-    ("_forward_module",): "Fabric",
-    ("base_model", "model"): "PEFT",
-    ("pretrained_model",): "TRL",
-    ("0", "auto_model"): "sentence-transformers",
-    ("auto_model",): "sentence-transformers",
-}
-INNER = {
-    "_orig_mod": "torch.compile",
-    "_fsdp_wrapped_module": "FSDP",
-    "_checkpoint_wrapped_module": "activation checkpointing",
-    "base_layer": "PEFT",
-    "original_module": "PEFT",
-    "modules_to_save": "PEFT",
-    "ln_tuning_layers": "PEFT",
-}
+WORDS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+OUTER, INNER, ADAPTERS = WORDS["outer"], WORDS["inner"], WORDS["adapters"]
 NAMED = ("modules_to_save", "ln_tuning_layers")  # an adapter's name may follow
-# How the components begin or end that only an adapter's file has: changes of other weights, by PEFT's, kohya's and
-# diffusers' names.
-ADAPTERS = {
-    "lora_": "LoRA",
-    "_lora": "LoRA",
-    "dora_": "DoRA",
-    "ia3_": "IA3",
-    "hada_w": "LoHa",
-    "lokr_w": "LoKr",
-    "oft_": "OFT",
-    "boft_": "BOFT",
-    "vera_lambda": "VeRA",
-    "prompt_embeddings": "prompt tuning",
-}
-MARKS = (*INNER, *(".".join(words) + "." for words in OUTER))
+MARKS = (*INNER, *(f"{words}." for words in OUTER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +46,11 @@ def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
     if not any(mark in name for mark in MARKS):
         return name, ()
     parts, found = _without_inner(name.split("."))
-    while outer := next((words for words in OUTER if tuple(parts[: len(words)]) == words), None):
-        parts = parts[len(outer) :]
-        found.append(f"{'.'.join(outer)}. ({OUTER[outer]})")
-    return ".".join(parts), tuple(dict.fromkeys(found))
+    bare = ".".join(parts)
+    while outer := next((words for words in OUTER if bare.startswith(f"{words}.")), None):
+        bare = bare.removeprefix(f"{outer}.")
+        found.append(f"{outer}. ({OUTER[outer]})")
+    return bare, tuple(dict.fromkeys(found))
 
 
 def adapter_kind(names: Iterable[str]) -> str | None:

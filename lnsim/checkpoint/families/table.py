@@ -14,21 +14,10 @@ from lnsim.errors import RoleError
 
 __all__ = ["CLASSES", "FAMILIES", "NORM_TYPES", "ROLES", "TOWERS", "Family", "Pattern", "Stack", "patterns"]
 
-ROLES: tuple[str, ...] = (
-    "pre_attention",
-    "pre_mlp",
-    "pre_mixer",
-    "post_attention",
-    "post_mlp",
-    "pre_cross_attention",
-    "post_cross_attention",
-    "q_norm",
-    "k_norm",
-    "final",
-    "embedding",
-    "other",
-)
-TOWERS: tuple[str, ...] = ("text", "encoder", "decoder", "vision", "audio", "mtp")
+_CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+_CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+ROLES: tuple[str, ...] = tuple(_CONTENT["roles"])
+TOWERS: tuple[str, ...] = tuple(_CONTENT["towers"])
 NORM_TYPES = ("rmsnorm", "layernorm")
 
 COUNT_KEYS: tuple[str, ...] = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -162,23 +151,22 @@ def _stack(entry: dict[str, Any], content: Mapping[str, Any]) -> Stack:
     )
 
 
-def _read(own: str) -> tuple[dict[str, Any], tuple[Family, ...]]:
-    """The table that comes with the package and its families; the entries of a file of one's own stand in front."""
-    content = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+def _read(own: str) -> tuple[Family, ...]:
+    """The families of the package; the entries of a file of one's own come first, and instead of the same names."""
     if not own:
-        return content, tuple(_families(content))
+        return tuple(_families(_CONTENT))
     try:
         more = tomllib.loads(Path(own).read_text("utf-8"))
-        for key, mine in (("blocks", more.get("blocks", {})), ("families", more["families"])):
-            content[key] = mine | content[key] | mine  # first, and in place of those of the same name
-        return content, tuple(_families(content))
+        mine = {"blocks": more.get("blocks", {}), "families": more["families"]}
+        both = {key: mine[key] | _CONTENT[key] | mine[key] for key in mine}
+        return tuple(_families(_CONTENT | both))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RoleError(
             f"Reading families of '{own}': expected entries as in families.toml: {type(error).__name__}, {error}."
         ) from error
 
 
-_CONTENT, FAMILIES = _read(os.environ.get("LNSIM_FAMILIES", ""))  # ``--families`` sets it
+FAMILIES = _read(os.environ.get("LNSIM_FAMILIES", ""))  # ``--families`` sets it
 CLASSES: Mapping[str, str] = _CONTENT["classes"]
 """The model type of a class, for repos with remote code that name a model type of their own and one of these."""
 
