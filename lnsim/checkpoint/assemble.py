@@ -69,10 +69,7 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
 def build_roles(
     selection: Selection, tensors: Mapping[str, StoredTensor], *, where: str
 ) -> tuple[dict[str, RoleVectors], tuple[str, ...]]:
-    """Vectors of every selected role, and sentences on what is odd about them; ``tensors`` are by name.
-
-    Raises RoleError when two tensors claim the same layer of a role, or layers differ in width.
-    """
+    """Vectors of every selected role, and sentences on what is odd about them; RoleError where layers do not fit."""
     arrays = {
         name: decode(one.data, one.dtype, one.shape, where=f"tensor '{name:.160}' of {where}").reshape(-1)
         for name in selection.names

@@ -1,7 +1,4 @@
-"""This module joins the readers: SOURCEs in, the norm vectors of checkpoints out, kept as extracts where asked.
-
-Many are read at once, under one bound of requests in flight.
-"""
+"""This module joins the readers: SOURCEs in, many at once, and their norm vectors out, kept as extracts where asked."""
 
 from __future__ import annotations
 
@@ -122,10 +119,7 @@ def extract_and_keep(
     again: bool = False,
     progress: Progress = no_progress,
 ) -> NormVectors:
-    """Read the norm vectors of a source as ``extract`` does, and keep them as ``extract_many`` does.
-
-    Raises LnsimError with a sentence on what could not be read or written.
-    """
+    """Read the norm vectors of a source and keep them, as ``extract_many`` does; raises LnsimError as ``extract``."""
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
     (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
     if isinstance(found, LnsimError):
@@ -175,10 +169,7 @@ def extract_many(
 
 
 def read_many(questions: Sequence[Question], *, progress: Progress = no_progress) -> Iterator[Extracted | LnsimError]:
-    """Read the norm vectors of every source and write nothing; what was kept before of the same commit is taken.
-
-    For each question in turn comes what was read, which can be kept later, or the error that says why nothing was.
-    """
+    """Read every source, or what was kept of the same commit, and write nothing: answers or errors, in turn."""
     return _answers(questions, _look_and_read, lambda found: found, progress)
 
 

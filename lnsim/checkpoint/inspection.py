@@ -60,10 +60,7 @@ class Inspection:
 def inspect(
     source: str | Path, revision: str | None = None, *, model_type: str | None = None, progress: Progress = no_progress
 ) -> Inspection:
-    """Describe what a SOURCE names; an unknown family is described too, with the reason that it has no roles.
-
-    Raises LnsimError when the checkpoint cannot be opened.
-    """
+    """Describe what a SOURCE names, of an unknown family too; LnsimError where it cannot be opened."""
     opened = open_checkpoint(str(source), revision, progress=progress)
     infos = opened.tensors
     told: dict[str, Any]

@@ -1,7 +1,4 @@
-"""This module opens checkpoints on disk: a folder, one safetensors file, or a snapshot in the Hub's cache.
-
-Files are read in place by position; nothing is loaded but the headers and the ranges asked for.
-"""
+"""This module opens checkpoints on disk: a folder, one safetensors file, or a snapshot in the Hub's cache."""
 
 from __future__ import annotations
 
@@ -46,12 +43,10 @@ _SNAPSHOTS = "snapshots"
 def open_local(
     path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None, part: str = ""
 ) -> Checkpoint:
-    """Open a folder or one ``.safetensors`` file and read its headers; ``source`` is what messages and results call it.
+    """Open a folder or one ``.safetensors`` file; ``source`` is what messages and results call it.
 
-    The rest is for a snapshot in the Hub's cache; ``part`` is the folder or file below the repo's root that it is.
-
-    Raises SourceError when nothing is there, FormatError when it holds no safetensors weights, HeaderError when a
-    header is wrong or the index and the headers disagree.
+    The rest is for a snapshot in the Hub's cache; ``part`` is the folder or file below its root that it is. Raises
+    SourceError when nothing is there, FormatError without safetensors weights, HeaderError when a header is wrong.
     """
     source = source or path.name
     where = f"{repo_id}@{commit}{'/' + part if part else ''}" if repo_id else source
@@ -108,10 +103,7 @@ def find_snapshot(path: Path) -> tuple[Path, RepoName] | None:
 
 
 def open_snapshot(folder: Path, name: RepoName, commit: str) -> Checkpoint:
-    """Open a snapshot, or the part of it that is named.
-
-    Raises LnsimError as ``open_local``, and SourceError when files that are needed are no longer in the cache.
-    """
+    """Open a snapshot, or the part that is named; raises as ``open_local``, SourceError for a blob that is gone."""
     path = folder / name.part
     _check_links(path, name.repo_id, commit)
     typed = f"{name.repo_id}/{name.part}" if name.part else name.repo_id

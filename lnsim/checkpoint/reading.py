@@ -107,8 +107,7 @@ class Reading:
     ) -> tuple[tuple[StoredTensor, ...], Provenance]:
         """What ``write_extract`` needs to write these bytes; it holds on to nothing else of the checkpoint.
 
-        ``identity`` is given where the provenance does not tell it, ``answers`` are the questions that the extract
-        answers, ``roles`` the keys of those that it holds beside what was asked for.
+        ``identity`` is for what the provenance does not tell, ``answers`` and ``roles`` what an extract held before.
         """
         opened = self.opened
         looked_for = dict.fromkeys((*self.selection.tensors, *self.selection.missing_layers, *roles))

@@ -35,13 +35,7 @@ LEAVES = frozenset(
 MAX_REASONS = 8  # why norms have no role, a sentence each
 MAX_CHANNELS = 1 << 20  # values of one norm; the widest known model has 16,384 channels
 MAX_VALUES = 1 << 24  # of all norms of a checkpoint, three times those of the largest known one
-# In a block of two norms these names mean that the other names changed their role too.
-TELLTALES = (
-    "pre_feedforward_layernorm",
-    "post_feedforward_layernorm",
-    "post_self_attn_layernorm",
-    "post_mlp_layernorm",
-)
+TELLTALES = tuple(WORDS["telltales"])
 TOWER_WORDS: Mapping[str, Sequence[str]] = WORDS["towers"]
 
 
@@ -357,10 +351,7 @@ def _check_sizes(matches: Iterable[Match]) -> None:
 
 
 def _main_tower(choice: Choice, matches: Sequence[Match], wanted: str | None, lowest: int) -> str | None:
-    """The tower wanted, else the first one that has block norms (with ``lowest`` -1: any norms); None where none has.
-
-    An extract may hold no norm of the main tower, and remembers which it is.
-    """
+    """The tower wanted, else the first with block norms (``lowest`` -1, for an extract: with any); None for none."""
     if lowest < 0 and any(tower.stack.tower == wanted for tower in choice.every_tower):
         return wanted
     present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= lowest and not m.mtp}

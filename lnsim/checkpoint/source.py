@@ -112,10 +112,7 @@ class Checkpoint:
         return f"Checkpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
 
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
-        """Bytes of the tensors, all of them; ``progress`` is told how many reads are done of how many planned.
-
-        Raises LnsimError when one of them is in no shard or cannot be read, or its copies differ.
-        """
+        """Bytes of the tensors; LnsimError when one is in no shard or cannot be read, or its copies differ."""
         names = list(names)
         found = self._read(self.headers, self._by_shard(names), progress)
         for shard, header in self.copies.items():
@@ -129,10 +126,7 @@ class Checkpoint:
         return found
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:
-        """The bytes ``[start, stop)`` of one tensor, for one too large to hold.
-
-        Raises LnsimError as ``read``, outside the tensor, and where ranks share it: each may have another part of it.
-        """
+        """The bytes ``[start, stop)`` of one tensor; LnsimError as ``read``, or where ranks share it."""
         (shard,) = self._by_shard([name])
         if any(name in header.tensors for header in self.copies.values()):
             raise FormatError(
@@ -326,10 +320,7 @@ def file_in(where: str, file: str) -> str:
 
 
 def check_totals(headers: Iterable[Header], *, where: str) -> None:
-    """Refuse shards whose headers are fair each by itself and too much together; ask after each one that is read.
-
-    Raises HeaderError when they have more bytes than one header may have, or too many tensors.
-    """
+    """Refuse shards whose headers are fair each by itself and too much together, with HeaderError."""
     headers = list(headers)
     n_bytes = sum(header.buffer_start for header in headers)
     n_tensors = sum(len(header.tensors) for header in headers)

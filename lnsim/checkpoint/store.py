@@ -101,11 +101,7 @@ class Provenance:
 
 
 def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Provenance) -> Path:
-    """Write an extract, check it by reading it back, and give it its name: the same arguments give the same bytes.
-
-    Raises StoreError when there is nothing to write, another file has the name, the disk refuses, or the file does not
-    read back the same.
-    """
+    """Write an extract and check it by reading it back; StoreError where that fails, or another file has the name."""
     if not tensors:
         raise StoreError(f"Writing {path.name}: there are no tensors to write.")
     content = _serialise(tensors, _metadata(tensors, provenance))
@@ -172,10 +168,7 @@ def read_provenance(header: Header) -> Provenance | None:
 
 
 def read_sources(header: Header) -> dict[str, TensorSource]:
-    """Where each tensor of an extract first came from, by tensor name.
-
-    Raises StoreError when the record is missing, malformed, or names other tensors than the file holds.
-    """
+    """Where each tensor of an extract first came from, by name; StoreError where the record is not that of the file."""
     record = _decoded(header.metadata.get("tensors", "{}"), dict[str, TensorSource], "record of byte ranges")
     if odd := sorted(record.keys() ^ header.tensors.keys()):
         raise StoreError(

@@ -85,13 +85,10 @@ def choose(evidence: Evidence, config: Config | None, model_type: str | None) ->
         return _as_saved(_by_type(evidence, model_type), {}, evidence)
     for name, part in _declared(config, model_type):
         family = _variant(name, {**config, **tower_config(part, "text")})
-        if family is not None and not family.stacks:
-            raise _without_table(family, name)
         if family is not None:
             part = part if part.get("model_type") == name else config
-            towers = tuple(_towers_of(family, part, evidence))
-            choice = Choice(family, name, towers, tuple(_media(config, family, evidence)))
-            return _as_saved(choice, part, evidence)
+            choice = _chosen(family, name, part, evidence)
+            return _as_saved(replace(choice, beside=tuple(_media(config, family, evidence))), part, evidence)
     declared = model_type or config.get("model_type")
     raise unknown_family(evidence.norms, f"the model type {str(declared)[:60]!r} has no table")
 
@@ -101,7 +98,7 @@ def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
     norms, every = evidence.norms, choice.every_tower
     known = count_block_names(norms, every)
     for family in FAMILIES:
-        towers = tuple(_towers_of(family, config, evidence)) if choice.model_type in family.native else ()
+        towers = _towers_of(family, config, evidence) if choice.model_type in family.native else ()
         towers = tuple(tower for tower in towers if count_block_names(norms, [tower]))
         if (number := count_block_names(norms, towers)) > known:
             known, own = number, {tower.stack.tower for tower in towers}
@@ -155,10 +152,7 @@ def _media(config: Config, family: Family, evidence: Evidence) -> Iterator[Tower
 
 
 def _by_names(evidence: Evidence) -> Choice:
-    """The family of a bare file: the complete set of names must fit, and every family that fits must agree.
-
-    Raises RoleError where no family fits, or those that do disagree.
-    """
+    """The family of a bare file; RoleError where none has exactly these names, or those that do disagree."""
     norms = evidence.norms
     distinct = _distinct(norms)
     if len(distinct) > MAX_FORMS:
@@ -202,24 +196,22 @@ def _alone(tower: Tower, evidence: Evidence) -> Tower | None:
 
 
 def _by_type(evidence: Evidence, model_type: str) -> Choice:
-    """The family of a model type without its config: where the config would decide, the block norms must.
-
-    Raises RoleError where the model type has no table, or its block norms fit several layouts.
-    """
+    """The family of a model type without its config; RoleError where its block norms fit several layouts."""
     norms = evidence.norms
     variants = [family for family in FAMILIES if model_type in family.model_types]
     if not variants:
         raise unknown_family(norms, f"the model type {model_type[:60]!r} has no table")
     if len(variants) > 1:
-        layouts = [
-            family for family in variants if _fit(tuple(_towers_of(family, {}, evidence)), evidence, whole=False)
-        ]
-        if len(layouts) != 1:
+        variants = [family for family in variants if _fit(_towers_of(family, {}, evidence), evidence, whole=False)]
+        if len(variants) != 1:
             raise unknown_family(norms, f"{model_type!r} has several layouts, and there is no config to tell which")
-        variants = layouts
-    if not variants[0].stacks:
-        raise _without_table(variants[0], model_type)
-    return Choice(variants[0], model_type, tuple(_towers_of(variants[0], {}, evidence)))
+    return _chosen(variants[0], model_type, {}, evidence)
+
+
+def _chosen(family: Family, model_type: str, config: Config, evidence: Evidence) -> Choice:
+    if not family.stacks:
+        raise RoleError(f"'{model_type}' has no table. {family.note}.")
+    return Choice(family, model_type, _towers_of(family, config, evidence))
 
 
 def _distinct(norms: Sequence[NormName]) -> list[NormName]:
@@ -270,22 +262,17 @@ def _meaning(match: Match) -> tuple[object, ...]:
     return (stack.tower, pattern.role, pattern.shared, pattern.norm_type or stack.norm_type, match.mtp)
 
 
-def _towers_of(family: Family, config: Config, evidence: Evidence) -> Iterator[Tower]:
+def _towers_of(family: Family, config: Config, evidence: Evidence) -> tuple[Tower, ...]:
     """The towers of a family, with the number and the kinds of their blocks."""
-    return (_tower_of(stack, tower_config(config, stack.tower), evidence) for stack in family.stacks)
+    return tuple(_tower_of(stack, tower_config(config, stack.tower), evidence) for stack in family.stacks)
 
 
 def _tower_of(stack: Stack, part: Config, evidence: Evidence) -> Tower:
     """One tower; its kinds of layer are those of its part of the config, else those that the tensors show."""
     kinds = tuple(stack.kinds(part)) if stack.kinds else ()
     count = block_count(part, stack.counts)
-    return Tower(
-        stack,
-        part,
-        None if count is None else count * stack.sub_blocks,
-        block_count(part, MTP_COUNTS),
-        kinds or evidence.kinds(stack),
-    )
+    n_blocks = None if count is None else count * stack.sub_blocks
+    return Tower(stack, part, n_blocks, block_count(part, MTP_COUNTS), kinds or evidence.kinds(stack))
 
 
 def unknown_family(norms: Sequence[NormName], found: str) -> RoleError:
@@ -293,8 +280,3 @@ def unknown_family(norms: Sequence[NormName], found: str) -> RoleError:
     names = collapse(norms)
     listed = f"Its norm-like names: {', '.join(names)}." if names else "It has no norm-like names at all."
     return RoleError(f"expected a family that lnsim knows, but {found}. {listed} {HOW_TO_ADD}")
-
-
-def _without_table(family: Family, model_type: str) -> RoleError:
-    """The error for a family that is known and cannot have a table; its note says why."""
-    return RoleError(f"'{model_type}' has no table. {family.note}.")

@@ -77,10 +77,7 @@ def _of_linear_attention(choice: Choice, shapes: Mapping[str, tuple[int, ...]], 
 
 
 def check_values(offset: Offset, roles: Iterable[RoleVectors], *, where: str) -> Offset:
-    """Hold the decision against the stored values of the norms with a role, where nothing stronger tells.
-
-    Raises RoleError when the file says that the 1 was added, and its values say that it was not.
-    """
+    """Hold the decision against the stored values where nothing stronger tells; RoleError where they contradict it."""
     if offset.decided and not offset.by_format:
         return offset
     negative = [one.stored.astype(np.float32).ravel() < 0 for one in roles if not one.role.startswith("other")]

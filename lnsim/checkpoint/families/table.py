@@ -88,10 +88,7 @@ class Family:
 
 
 def patterns(lines: str, blocks: Mapping[str, str] | None = None) -> tuple[Pattern, ...]:
-    """The patterns of a table of lines ``path role [flag ...]``; ``blocks`` are the lines that ``@name`` stands for.
-
-    Raises ValueError when a line is malformed; the message quotes it.
-    """
+    """The patterns of a table; ``blocks`` are what ``@name`` stands for. ValueError quotes a malformed line."""
     found: list[Pattern] = []
     for line in filter(str.strip, lines.splitlines()):
         named = line.strip().removeprefix("@")

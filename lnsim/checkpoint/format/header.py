@@ -181,10 +181,7 @@ def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a s
 
 
 def read_header(data: bytes, file_size: int | None = None, *, where: str) -> Header:
-    """As ``parse_header``, with unsound tensors kept apart.
-
-    Raises HeaderError when the header cannot be read, its sound tensors overlap, or the file is longer than it says.
-    """
+    """As ``parse_header``, with unsound tensors kept apart; HeaderError for all else that is wrong."""
     with _named(where, data):
         header = _parse(data, file_size, {})
         if file_size is not None and file_size < header.file_size:
@@ -201,10 +198,7 @@ def header_end(data: bytes, file_size: int | None, *, where: str) -> int:
 
 
 def header_stop(data: bytes, file_size: int | None = None) -> int:
-    """Byte after the header, which is also the first of the byte buffer; needs the file's first 8 bytes only.
-
-    Raises HeaderError when there are fewer, or the length is over the limit or past the file's end.
-    """
+    """Byte after the header, by the first 8 bytes; HeaderError for fewer, or a length past the limit or the file."""
     if len(data) < LENGTH_BYTES:
         raise HeaderError(f"the length field needs {LENGTH_BYTES} bytes, the file has {len(data)}.")
     length = int.from_bytes(data[:LENGTH_BYTES], "little")

@@ -114,10 +114,7 @@ def named_file(name: str) -> Layout:
 
 
 def parse_index(text: bytes, *, where: str) -> dict[str, str]:
-    """The index's ``weight_map``: tensor name to shard.
-
-    Raises FormatError when it is no JSON, has no weight map, or names a shard outside the checkpoint's own folder.
-    """
+    """The index's ``weight_map``, tensor name to shard; FormatError where there is none, or a shard lies elsewhere."""
     content = parse_json(text, where=f"the index of {where}")
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:

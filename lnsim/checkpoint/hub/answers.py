@@ -1,7 +1,4 @@
-"""This module judges HTTP responses: is it the range that was asked for, may it pass, or what error is it.
-
-Pure: it looks at a status and headers, and never reads a body.
-"""
+"""This module judges HTTP responses by status and headers: the right range, what may pass, or an error."""
 
 from __future__ import annotations
 

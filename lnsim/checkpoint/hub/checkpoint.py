@@ -137,10 +137,7 @@ def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: 
 
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> Checkpoint:
-    """Open a pinned repo, when it is its turn: its headers and its config.
-
-    Raises LnsimError as ``pin`` does, and FormatError when it holds no safetensors weights.
-    """
+    """Open a pinned repo, when it is its turn: headers and config; raises LnsimError."""
     layout = named_file(repo.file) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
     return repo.transport.client.open(lambda: _open(repo, layout, progress))
 
@@ -264,10 +261,7 @@ class RemoteShard:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def read_header(self, window: int = FIRST_WINDOW, longest: int = MAX_HEADER_BYTES) -> Header:
-        """Fetch the header from the file's first bytes, in one request where it fits the window.
-
-        One of more bytes than ``longest`` is refused before it is fetched.
-        """
+        """The header, in one request where it fits the window; HeaderError where it has more bytes than ``longest``."""
         data, self.file_size = self._ask(ByteRange(0, window), may_be_clipped=True)
         stop = header_end(data, self.file_size, where=self.where)
         if stop > longest:

@@ -66,10 +66,7 @@ def is_repo_id(text: str) -> bool:
 
 
 def check_endpoint(text: str | None = None) -> str:
-    """The address of the Hub as it was given, by default in ``HF_ENDPOINT``; empty where there is none.
-
-    Raises HubError when no request could be made to it.
-    """
+    """The address of the Hub, by default that in ``HF_ENDPOINT``, else empty; HubError where it is none."""
     text = os.environ.get("HF_ENDPOINT") if text is None else text
     if text is None:
         return ""

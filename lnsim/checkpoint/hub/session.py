@@ -62,10 +62,7 @@ class ClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How hard and how patiently to ask; times in seconds.
-
-    A head, which the library reads by itself, has no deadline but ``read_timeout``, and may have 100 kB.
-    """
+    """How hard and how patiently to ask; times in seconds. A head has no deadline but ``read_timeout``."""
 
     max_in_flight: int = IN_FLIGHT  # requests at once
     max_tries: int = 5  # of one request, before it is an error
@@ -170,8 +167,7 @@ class Client:
     def open(self, work: Callable[[], B]) -> B:
         """Open a checkpoint when it is its turn: each has many headers to ask for, and holds an index meanwhile.
 
-        One thread parses all indexes, since memory that one thread has freed is of little use to others: ten models
-        peak 10 MiB higher without.
+        One thread parses all indexes: memory that one has freed is of little use to others.
         """
         with _stopped_by_hand():
             return self._opener.submit(work).result()

@@ -173,10 +173,7 @@ class Transport:
         raise HubError(f"Following the redirects of {_host(url)}: more than {_MAX_HOPS} in a row.")
 
     def map(self, work: Callable[[A], B], items: Iterable[A], progress: Progress = no_progress) -> list[B]:
-        """Results in the order of the items, many at a time.
-
-        The first error is raised. What has not begun by then is left out, and what has is not tried again.
-        """
+        """Results in the order of the items; after the first error nothing is begun or tried again."""
         self._given_up.clear()
         with ExitStack() as on_failure:
             on_failure.callback(self._given_up.set)
@@ -244,10 +241,7 @@ class Transport:
 
 
 def parse_address(url: str) -> httpx.URL:
-    """An address that a request may be made to, taken apart by the code that makes it: nobody reads another host in it.
-
-    Raises UnusableAddressError for anything but http and https, or an address without a usable host.
-    """
+    """An address that a request may be made to, as the code that makes it reads it; raises UnusableAddressError."""
     return _usable(lambda: httpx.URL(url))
 
 
