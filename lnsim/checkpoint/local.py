@@ -102,9 +102,9 @@ def find_snapshot(path: Path) -> tuple[Path, RepoName] | None:
     return home / _SNAPSHOTS / commit, RepoName(repo_id, commit, "/".join(below[2:]))
 
 
-def open_snapshot(folder: Path, name: RepoName, commit: str) -> Checkpoint:
+def open_snapshot(folder: Path, name: RepoName) -> Checkpoint:
     """Open a snapshot, or the part that is named; raises as ``open_local``, SourceError for a blob that is gone."""
-    path = folder / name.part
+    path, commit = folder / name.part, folder.name
     _check_links(path, name.repo_id, commit)
     typed = f"{name.repo_id}/{name.part}" if name.part else name.repo_id
     try:

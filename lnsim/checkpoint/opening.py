@@ -52,24 +52,20 @@ class Found:
             return None
         from lnsim.checkpoint.hub.cache import cached_snapshot, is_commit
 
-        revision = self.repo_name.revision
-        if revision is not None and is_commit(revision):
-            return revision
-        snapshot = cached_snapshot(self.repo_name.repo_id, revision, self.repo_name.part)
-        return self.pinned().commit if snapshot is None else snapshot.commit
+        if self.repo_name.revision is not None and is_commit(self.repo_name.revision):
+            return self.repo_name.revision
+        snapshot = cached_snapshot(self.repo_name)
+        return self.pinned(self.repo_name).commit if snapshot is None else snapshot.commit
 
-    def pinned(self) -> Repo:
-        """The repo at its commit, asked for once; raises SourceError for what lies on disk."""
+    def pinned(self, name: RepoName) -> Repo:
+        """The repo of this name at its commit, asked for once; raises LnsimError with what the Hub answered."""
         from lnsim.checkpoint.hub.checkpoint import pin
         from lnsim.checkpoint.hub.session import Settings
 
-        if self.repo_name is None:
-            raise SourceError(f"Opening '{self.source}': it lies on disk and has no commit.")
         if self._repo is None:
             settings = None if self.in_flight == IN_FLIGHT else Settings(max_in_flight=self.in_flight)
-            name = self.repo_name
             try:
-                self._repo = pin(name.repo_id, name.revision, name.part, settings=settings)
+                self._repo = pin(name, settings=settings)
             except RepoNotFoundError as error:
                 if not name.part or "@" in self.source or ":" in self.source:
                     raise
@@ -118,13 +114,11 @@ def open_found(found: Found, *, progress: Progress = no_progress) -> Checkpoint:
     # Imported here and below, so that no local reader pays for the network code.
     from lnsim.checkpoint.hub.cache import cached_snapshot
 
-    name = found.repo_name
-    snapshot = cached_snapshot(name.repo_id, name.revision, name.part)
-    if snapshot is not None:
+    if (snapshot := cached_snapshot(found.repo_name)) is not None:
         return snapshot
     from lnsim.checkpoint.hub.checkpoint import open_pinned
 
-    return open_pinned(found.pinned(), progress)
+    return open_pinned(found.pinned(found.repo_name), progress)
 
 
 def open_checkpoint(source: str, revision: str | None = None, *, progress: Progress = no_progress) -> Checkpoint:
@@ -188,8 +182,7 @@ def _open_path(path: Path, source: str) -> Checkpoint:
     cached = find_snapshot(path)
     if cached is None:
         return open_local(path, source=source)
-    folder, name = cached
-    return open_snapshot(folder, name, folder.name)
+    return open_snapshot(*cached)
 
 
 def _find_on_disk(source: str) -> Path | None:

@@ -108,9 +108,6 @@ class Checkpoint:
         headers = list(self.headers.values())
         return read_provenance(headers[0]) if len(headers) == 1 else None
 
-    def __repr__(self) -> str:
-        return f"Checkpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
-
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
         """Bytes of the tensors; LnsimError when one is in no shard or cannot be read, or its copies differ."""
         names = list(names)

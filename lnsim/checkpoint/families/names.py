@@ -87,17 +87,12 @@ def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
     """
     bare, wrappers = unwrap(name)
     path, _, last = bare.rpartition(".")
-    parts, numbers = [], []
-    for part in path.split("."):
-        if is_number(part):
-            numbers.append(int(part))
-            parts.append("*")
-        else:
-            parts.append(part)
+    numbers = tuple(int(part) for part in path.split(".") if is_number(part))
+    parts = ["*" if is_number(part) else part for part in path.split(".")]
     if last in KINDS:
-        return NormName(name, ".".join(parts), tuple(numbers), KINDS[last], shape, wrappers)
+        return NormName(name, ".".join(parts), numbers, KINDS[last], shape, wrappers)
     stem, _, kind = last.rpartition("_")  # layer_norm_weight: a parameter of the block itself
-    return NormName(name, ".".join([*parts, stem]), tuple(numbers), KINDS[kind], shape, wrappers)
+    return NormName(name, ".".join([*parts, stem]), numbers, KINDS[kind], shape, wrappers)
 
 
 def is_number(part: str) -> bool:
@@ -130,24 +125,14 @@ def norm_names(shapes: Mapping[str, tuple[int, ...]], leaves: Iterable[str]) -> 
     for name, shape in shapes.items():
         if not 1 <= len(shape) <= 2 or not name.endswith(SUFFIXES):
             continue
-        component = _component(unwrap(name)[0] if wrapped else name)
+        *path, last = (unwrap(name)[0] if wrapped else name).split(".")
+        of_its_own = next((part for part in reversed(path) if not part.isdigit()), "")
+        component = of_its_own if last in KINDS else last.rpartition("_")[0]
         if component not in known:
             known[component] = looks_like_norm(component)
         if known[component]:
             found.append(parse_name(name, tuple(shape)))
     return found
-
-
-def _component(name: str) -> str:
-    """The last component that is neither the kind nor a number."""
-    path, _, last = name.rpartition(".")
-    if last not in KINDS:
-        return last.rpartition("_")[0]
-    component = path.rpartition(".")[2]
-    while path and component.isdigit():
-        path, _, _ = path.rpartition(".")
-        component = path.rpartition(".")[2]
-    return component
 
 
 def collapse(names: Iterable[NormName], limit: int = 12) -> list[str]:

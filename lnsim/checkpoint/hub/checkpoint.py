@@ -29,7 +29,7 @@ from lnsim.checkpoint.format.layout import (
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError, NotThereError
 from lnsim.checkpoint.hub.cache import MAIN, is_commit
-from lnsim.checkpoint.hub.names import check_endpoint
+from lnsim.checkpoint.hub.names import RepoName, check_endpoint
 from lnsim.checkpoint.hub.session import Settings, client_for
 from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.source import (
@@ -115,7 +115,7 @@ class Repo:
         return parse_config(self.small(name), where=self.where_of(name)) if name in self.names else None
 
 
-def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
+def pin(name: RepoName, *, settings: Settings | None = None) -> Repo:
     """The commit behind a revision, and the files it holds, or those of a part of it: one request.
 
     Raises HubError with a sentence on what to do, SourceError when the commit has no such part.
@@ -123,17 +123,17 @@ def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: 
     check_endpoint(constants.ENDPOINT)
     transport = Transport(client_for(settings or Settings()), Traffic())
     try:
-        commit, names = _ask(transport, repo_id, revision)
+        commit, names = _ask(transport, name.repo_id, name.revision)
     except RevisionError as error:
-        if not part or not revision or "/" in revision:
+        if not name.part or not name.revision or "/" in name.revision:
             raise
-        branch = quote(f"{revision}/{part}", safe="")
+        branch = quote(f"{name.revision}/{name.part}", safe="")
         raise RevisionError(
             f"{error} Behind the @ it ends at the first slash: where the slash belongs to a branch's name, write "
-            f"{repo_id}@{branch:.160}, or use --revision."
+            f"{name.repo_id}@{branch:.160}, or use --revision."
         ) from None
-    repo = Repo(repo_id, revision, commit, names, transport)
-    return _narrowed(repo, part) if part else repo
+    repo = Repo(name.repo_id, name.revision, commit, names, transport)
+    return _narrowed(repo, name.part) if name.part else repo
 
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> Checkpoint:
