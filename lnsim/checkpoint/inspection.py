@@ -89,23 +89,19 @@ def inspect(
 
 def _summaries(role_map: RoleMap, infos: Mapping[str, TensorInfo]) -> dict[str, RoleSummary]:
     groups: dict[str, list[NormTensor]] = {}
-    biased: set[str] = set()
     for tensor in role_map.tensors:
-        if tensor.name not in infos:
-            continue  # it cannot be read, and a note says so
-        key = role_map.key(tensor)
-        if tensor.kind == "weight":
-            groups.setdefault(key, []).append(tensor)
-        else:
-            biased.add(key)
+        if tensor.name in infos:  # else it cannot be read, and a note says so
+            groups.setdefault(role_map.key(tensor), []).append(tensor)
+    weights = {key: [one for one in group if one.kind == "weight"] for key, group in groups.items()}
     return {
         key: RoleSummary(
-            n_layers=len(group),
-            hidden_size=max((infos[one.name].shape or (1,))[-1] for one in group),
-            dtype="+".join(sorted({infos[one.name].dtype for one in group})),
-            norm_type=group[0].norm_type,
-            bias=key in biased,
-            example=group[0].name,
+            n_layers=len(own),
+            hidden_size=max((infos[one.name].shape or (1,))[-1] for one in own),
+            dtype="+".join(sorted({infos[one.name].dtype for one in own})),
+            norm_type=own[0].norm_type,
+            bias=len(own) < len(groups[key]),
+            example=own[0].name,
         )
-        for key, group in groups.items()
+        for key, own in weights.items()
+        if own
     }

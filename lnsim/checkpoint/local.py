@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, read_header
+from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, parse_header
 from lnsim.checkpoint.format.layout import (
     ADAPTER_CONFIG_NAME,
     CONFIG_NAME,
@@ -180,13 +180,7 @@ def _listing(folder: Path, where: str) -> list[str]:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise _unreadable(error, where) from error
-    found = list(names)
-    for name in names:
-        if os.path.isdir(folder / name):
-            with suppress(OSError):  # its weights would only be named, not read
-                inner = sorted(os.listdir(folder / name))
-                found += [f"{name}/{file}" for file in inner if file.endswith(".safetensors")]
-    return found
+    return [*names, *sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*.safetensors"))]
 
 
 def _read_headers(folder: Path, layout: Layout, where: str) -> tuple[dict[str, Header], dict[str, LnsimError]]:
@@ -233,7 +227,7 @@ def _read_header(path: Path, *, where: str) -> Header:
         size = os.fstat(file.fileno()).st_size
         start = _read_at(file, ByteRange(0, min(size, DISGUISE_BYTES)), where=where) if size else b""
         stop = header_end(start, size, where=where)
-        return read_header(_read_at(file, ByteRange(0, stop), where=where), size, where=where)
+        return parse_header(_read_at(file, ByteRange(0, stop), where=where), size, where=where, lenient=True)
 
 
 def _check_file(path: Path, where: str, *, what: str = "file") -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
@@ -35,17 +36,11 @@ class Question:
 
     @classmethod
     def of(
-        cls,
-        source: str | Path,
-        roles: str | Iterable[str] | None = None,
-        revision: str | None = None,
-        *,
-        everything: bool = False,
-        model_type: str | None = None,
+        cls, source: str | Path, roles: str | Iterable[str] | None = None, revision: str | None = None, **how: Any
     ) -> Question:
         """A question from the arguments of ``extract``."""
         wanted = (roles,) if isinstance(roles, str) else roles
-        return cls(str(source), revision, None if wanted is None else tuple(wanted), everything, model_type)
+        return cls(str(source), revision, None if wanted is None else tuple(wanted), **how)
 
     def record(self) -> str:
         """What an extract remembers, so that it answers the same question; another version may know more roles."""

@@ -208,15 +208,10 @@ def _trimmed(config: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: Any, left: int = _MAX_DEPTH) -> bool:
     """Whether lists and objects are nested deeper than what walks them by recursion should go."""
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
-        level = [item for items in inner for item in items]
-        if not level:
-            return False
-    return True
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return left == 0 or any(_is_deep(one, left - 1) for one in inner)
 
 
 def _serialise(tensors: Sequence[StoredTensor], metadata: Mapping[str, str]) -> bytes:

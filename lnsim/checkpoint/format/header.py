@@ -21,9 +21,6 @@ empty tensor name        accepted                     accepted: it can be no nor
 
 The limits keep what parsing takes under 256 MB for any input, the header's own bytes (at most 100 MB) included. The
 buffer itself is not needed: with ``file_size`` the header is checked against the file's end all the same.
-
-``read_header`` is for reading what is sound: an entry of an unknown dtype or a wrong size, and a tensor that lies
-beyond the end of a file that was cut off, are kept apart with their reasons. All else it refuses as ``parse_header``.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ from lnsim.errors import HeaderError
 
 __all__ = [
     "DISGUISE_BYTES", "DTYPE_BITS", "LENGTH_BYTES", "MAX_HEADER_BYTES", "Header", "TensorInfo", "disguise",
-    "header_end", "header_stop", "parse_header", "read_header",
+    "header_end", "header_stop", "parse_header",
 ]  # fmt: skip
 
 LENGTH_BYTES = 8  # of the length field that opens a file
@@ -159,13 +156,17 @@ class Header:
         return f"Header({len(self.tensors)} tensors, a file of {self.file_size} bytes)"
 
 
-def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a safetensors file") -> Header:
+def parse_header(
+    data: bytes, file_size: int | None = None, *, where: str = "a safetensors file", lenient: bool = False
+) -> Header:
     """Parse and validate the header at the start of a file.
 
     Args:
         data: the start of the file, at least as far as the header goes; more does no harm.
         file_size: bytes of the whole file, checked against the last tensor's end; None skips this check.
         where: the file, for messages, as ``repo@commit/file``.
+        lenient: keep apart, with the reasons, tensors of an unknown dtype or a wrong size, and those beyond the end of
+            a file that was cut off, so that what is sound can be read.
 
     Raises:
         HeaderError: when the header is not valid, or ``data`` ends before it does.
@@ -174,17 +175,9 @@ def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a s
     >>> parse_header(len(entry).to_bytes(8, "little") + entry, file_size=8 + len(entry) + 8).tensors["w"].shape
     (2,)
     """
-    with _named(where):
-        header = _parse(data, file_size, None)
-        _check_end(header, len(data), file_size)
-        return header
-
-
-def read_header(data: bytes, file_size: int | None = None, *, where: str) -> Header:
-    """As ``parse_header``, with unsound tensors kept apart; HeaderError for all else that is wrong."""
-    with _named(where, data):
-        header = _parse(data, file_size, {})
-        if file_size is not None and file_size < header.file_size:
+    with _named(where, data if lenient else b""):
+        header = _parse(data, file_size, lenient)
+        if lenient and file_size is not None and file_size < header.file_size:
             return header.cut_off(file_size)
         if not header.refused:  # whose sizes may be what is wrong
             _check_end(header, len(data), file_size)
@@ -210,7 +203,7 @@ def header_stop(data: bytes, file_size: int | None = None) -> int:
 
 
 @contextmanager
-def _named(where: str, data: bytes = b"") -> Iterator[None]:
+def _named(where: str, data: bytes) -> Iterator[None]:
     """Put the file's name before an error, and what the file really is where the data's first bytes tell."""
     try:
         yield
@@ -244,13 +237,13 @@ def _wrong_end(header: Header, file_size: int) -> str:
     return f"its tensors end at byte {header.file_size}, the file at byte {file_size}."
 
 
-def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | None) -> Header:
-    """The header of a file; ``refused`` takes the entries that do not fit, and without it they are errors as well."""
+def _parse(data: bytes, file_size: int | None, lenient: bool) -> Header:
     stop = header_stop(data, file_size)
     if len(data) < stop:
         raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
     memory, metadata = Memory(), dict[str, str]()
     tensors: dict[str, TensorInfo] = {}
+    refused: dict[str, Refused] = {}
     known: dict[Any, Any] = {}  # hundreds of experts share a few dtypes and shapes, each in memory once
     last = 0
     for name, dtype, shape, start, end in read_entries(
@@ -261,11 +254,11 @@ def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | Non
             dtype, shape = known.setdefault(dtype, dtype), known.setdefault(shape, shape)
             tensors[name] = TensorInfo(name, dtype, shape, begin, end)
         except HeaderError as error:
-            if refused is None or start > end:
+            if not lenient or start > end:
                 raise
             refused[name] = Refused(end, str(error))
             memory.hold(2 * sys.getsizeof(refused[name].reason))  # once more in the error that is made of it
-    return Header(tensors, metadata, stop, refused or {})
+    return Header(tensors, metadata, stop, refused)
 
 
 def disguise(start: bytes) -> str | None:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from huggingface_hub import constants
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
-from lnsim.checkpoint.format.header import LENGTH_BYTES, MAX_HEADER_BYTES, Header, header_end, read_header
+from lnsim.checkpoint.format.header import LENGTH_BYTES, MAX_HEADER_BYTES, Header, header_end, parse_header
 from lnsim.checkpoint.format.layout import (
     ADAPTER_CONFIG_NAME,
     CONFIG_NAME,
@@ -272,7 +272,7 @@ class RemoteShard:
         if stop > len(data):
             data += self._ask(ByteRange(len(data), stop))[0]
         self.start, self.buffer_start = data[stop:], stop
-        return read_header(data, self.file_size, where=self.where)
+        return parse_header(data, self.file_size, where=self.where, lenient=True)
 
     def read(self, span: ByteRange) -> bytes:
         """A range behind the header; no request is made for what came along with that."""
