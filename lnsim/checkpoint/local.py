@@ -40,16 +40,13 @@ _OF_A_MODEL = "models--"
 _SNAPSHOTS = "snapshots"
 
 
-def open_local(
-    path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None, part: str = ""
-) -> Checkpoint:
-    """Open a folder or one ``.safetensors`` file; ``source`` is what messages and results call it.
+def open_local(path: Path, *, source: str | None = None, where: str | None = None) -> Checkpoint:
+    """Open a folder or one ``.safetensors`` file; ``source`` is what results call it, ``where`` what messages do.
 
-    The rest is for a snapshot in the Hub's cache; ``part`` is the folder or file below its root that it is. Raises
-    SourceError when nothing is there, FormatError without safetensors weights, HeaderError when a header is wrong.
+    Raises SourceError when nothing is there, FormatError without safetensors weights, HeaderError for a wrong header.
     """
     source = source or path.name
-    where = f"{repo_id}@{commit}{'/' + part if part else ''}" if repo_id else source
+    where = where or source
     if os.path.isdir(path):
         folder, layout = path, find_layout(_listing(path, where), where=where)
     else:
@@ -61,7 +58,7 @@ def open_local(
     traffic = Traffic()
     opened = Checkpoint(source, where, headers, None, _fetch(folder, where, traffic), traffic)
     settle(opened, layout, unread, lambda: _read_config(folder, ADAPTER_CONFIG_NAME, where))
-    opened.repo_id, opened.commit, opened.part, opened.folder = repo_id, commit, part, folder
+    opened.folder = folder
     if (record := opened.record) is None:
         opened.config = _read_config(folder, CONFIG_NAME, where)
     else:  # an extract carries its own config and origin; they count more than a file that lies beside it
@@ -106,15 +103,17 @@ def open_snapshot(folder: Path, name: RepoName) -> Checkpoint:
     """Open a snapshot, or the part that is named; raises as ``open_local``, SourceError for a blob that is gone."""
     path, commit = folder / name.part, folder.name
     _check_links(path, name.repo_id, commit)
-    typed = f"{name.repo_id}/{name.part}" if name.part else name.repo_id
+    below = f"/{name.part}" if name.part else ""
     try:
-        opened = open_local(path, source=typed, repo_id=name.repo_id, commit=commit, part=name.part)
+        opened = open_local(path, source=f"{name.repo_id}{below}", where=f"{name.repo_id}@{commit}{below}")
     except FormatError as error:
         raise FormatError(
             f"{error} The Hub's cache may hold only some of its files: with a network, {name.repo_id}@{commit} is read "
             f"from the Hub."
         ) from None
-    opened.revision = name.revision
+    opened.revision, opened.part = name.revision, name.part
+    if opened.record is None:
+        opened.repo_id, opened.commit = name.repo_id, commit
     return opened
 
 

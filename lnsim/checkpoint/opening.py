@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from lnsim.checkpoint.hub.names import RepoName, check_endpoint, parse_repo_name
 from lnsim.checkpoint.local import find_snapshot, open_local, open_snapshot, path_on_disk
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
-from lnsim.checkpoint.store import Identity, kept_header, provenance_at
+from lnsim.checkpoint.store import Identity, provenance_at
 from lnsim.errors import RepoNotFoundError, SourceError, StoreError
 from lnsim.paths import extract_name, find_stored, near_stored, stored_models
 
@@ -135,8 +135,8 @@ def _of_repo_id(source: str) -> Path | None:
     """The one extract that was made from the files of this repo, under whatever name it is stored."""
     if source.count("/") != 1:
         return None
-    headers = {path: kept_header(path) for path in stored_models().values()}
-    of_repo = [path for path, header in headers.items() if header and header.metadata.get("repo_id") == source]
+    kept = {path: provenance_at(path) for path in stored_models().values()}
+    of_repo = [path for path, provenance in kept.items() if provenance and provenance.repo_id == source]
     return of_repo[0] if len(of_repo) == 1 else None
 
 

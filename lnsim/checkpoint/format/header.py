@@ -1,26 +1,11 @@
 """This module turns the first bytes of a safetensors file into a validated, immutable header.
 
 Format: https://github.com/huggingface/safetensors#format. A file is an 8-byte little-endian length N, N bytes of
-JSON, then the byte buffer. The reference for what is valid is ``safetensors.deserialize`` (0.8), and the two agree
-except where this list says so:
-
-=======================  ===========================  =====================================================
-case                     reference                    here
-=======================  ===========================  =====================================================
-duplicate tensor name    accepted, the last one wins  refused: two readers could see two different tensors
-tensor entry over 1 MiB  accepted                     refused: a shape or an unknown key made to take memory
-metadata text over       accepted                     refused, unless it is plain ASCII
-16 MiB
-over 112 MiB in memory,  accepted                     refused: some 240,000 tensors, or 100 MB of plain metadata, fit
-once parsed
-unknown inner key        accepted                     accepted and ignored, so that newer writers stay readable
-leading white space      accepted                     accepted: the bytes are unambiguous
-null metadata            accepted                     accepted, same as no metadata
-empty tensor name        accepted                     accepted: it can be no norm, and other tensors stay readable
-=======================  ===========================  =====================================================
-
-The limits keep what parsing takes under 256 MB for any input, the header's own bytes (at most 100 MB) included. The
-buffer itself is not needed: with ``file_size`` the header is checked against the file's end all the same.
+JSON, then the byte buffer, which is not needed: with ``file_size`` the header is checked against the file's end all the
+same. The reference for what is valid is ``safetensors.deserialize`` (0.8). The two agree but for what is refused here
+alone: a tensor name that comes twice, since two readers could see two different tensors, and what is made to take
+memory, so that parsing takes under 256 MB for any input: a tensor's entry over 1 MiB, a metadata text over 16 MiB that
+is not plain ASCII, over 112 MiB once parsed (some 240,000 tensors, or 100 MB of plain metadata, fit).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
 
@@ -340,11 +341,7 @@ class Window:
 
     def _norms_in_front(self, names: Iterable[str]) -> int:
         """Bytes of the norms that come first, in the order of the names that writers use within a dtype."""
-        count = 0
-        for name in names:
-            if not _like_a_norm(name):
-                break
-            count += 1
+        count = sum(1 for _ in takewhile(_like_a_norm, names))
         return count * self.norm_bytes + _SMALL_TENSORS if count and self.norm_bytes else 0
 
 
