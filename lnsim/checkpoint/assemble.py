@@ -18,6 +18,7 @@ from lnsim.checkpoint.roles import ROLES, NormTensor, RoleMap
 from lnsim.checkpoint.store import StoredTensor
 from lnsim.checkpoint.vectors import RoleVectors, key_of
 from lnsim.errors import RoleError, named
+from lnsim.tables import some
 
 __all__ = ["Selection", "build_roles", "select"]
 
@@ -153,7 +154,7 @@ def _same_width(key: str, group: Sequence[NormTensor], arrays: Arrays) -> tuple[
     if group[0].role in _STREAM_ROLES:
         raise RoleError(f"all layers should have one width, found {told}.")
     kept = [tensor for tensor in group if arrays[tensor.name].size == width]
-    return kept, [f"Role '{key}' has {told}; kept those of {width}, left out layers {_listed(odd)}."]
+    return kept, [f"Role '{key}' has {told}; kept those of {width}, left out layers {some(odd)}."]
 
 
 def _stack(key: str, group: Sequence[NormTensor], arrays: Arrays) -> RoleVectors:
@@ -162,7 +163,7 @@ def _stack(key: str, group: Sequence[NormTensor], arrays: Arrays) -> RoleVectors
         raise RoleError(f"{len(biases)} biases were found and no weight.")
     if biases and biases.keys() != weights.keys():
         odd = sorted(biases.keys() ^ weights.keys())
-        raise RoleError(f"weight and bias should come in pairs; layers {_listed(odd)} have one.")
+        raise RoleError(f"weight and bias should come in pairs; layers {some(odd)} have one.")
     rows = [arrays[tensor.name] for tensor in weights.values()]
     dtypes = tuple(dtype_name(row) for row in rows)
     stored = _joined(rows)
@@ -213,12 +214,7 @@ def _oddities(vectors: RoleVectors) -> Iterator[str]:
     finite = np.isfinite(vectors.scale)
     if not finite.all():
         layers = vectors.layers[~finite.all(axis=1)].tolist()
-        yield f"Role '{vectors.role}': {int((~finite).sum())} values are not finite, in layers {_listed(layers)}."
+        yield f"Role '{vectors.role}': {int((~finite).sum())} values are not finite, in layers {some(layers)}."
     zero = ~vectors.scale.any(axis=1)
     if zero.any():
-        yield f"Role '{vectors.role}': every value is zero in layers {_listed(vectors.layers[zero].tolist())}."
-
-
-def _listed(layers: Sequence[int]) -> str:
-    shown = ", ".join(str(layer) for layer in layers[:12])
-    return shown + (f" and {len(layers) - 12} more" if len(layers) > 12 else "")
+        yield f"Role '{vectors.role}': every value is zero in layers {some(vectors.layers[zero].tolist())}."

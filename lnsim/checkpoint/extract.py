@@ -140,15 +140,12 @@ def extract_many(
 
     For each question in turn come its vectors, whose ``path`` is the extract, or the error that says why there are
     none. What each source is, and where its extract goes, is known of all of them before the first is read. What was
-    asked before at the same commit, and lies in the folder, is not read from the Hub again. A file that is no extract
-    of the same source is never replaced, and what such an extract holds stays in it. Files are written by the calling
-    thread alone, as the answers come in.
+    asked before at the same commit is not read from the Hub again. A file that is no extract of the same source is
+    never replaced, and what such an extract holds stays in it. Only the calling thread writes files.
 
     Args:
-        out: folder for the extracts, ``data/vectors`` of the project by default. A source that is a stored extract
-            already is not written again unless a folder is given.
-        name: file name of the extract of a single question; by default made of the repo id and the commit, or of the
-            path.
+        out: folder for the extracts, by default ``data/vectors``, where a stored extract is not written again.
+        name: file name for a single question; by default made of the repo id and the commit, or of the path.
         again: read from the Hub even what is there.
         in_flight: requests at once, of all sources together.
     """

@@ -282,6 +282,5 @@ def _read_at(file: FileIO, span: ByteRange, *, where: str) -> bytes:
 
 
 def _unreadable(error: OSError | ValueError, where: str) -> SourceError:
-    """What the disk said, as one of ours."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return SourceError(f"Opening {where}: it cannot be read ({reason}).")

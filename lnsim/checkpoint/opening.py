@@ -1,8 +1,7 @@
 """This module decides what a SOURCE means, a path, a stored model's name or a repo on the Hub, and names its extract.
 
-The extracts of one call are named after a repo and its commit, or after as much of a path as is needed. All names are
-known, and held against what lies in the folder, before anything is read: a file that is no extract of the same source
-is never a target.
+The names of all extracts of one call are known, and held against what lies in the folder, before anything is read: a
+file that is no extract of the same source is never a target.
 """
 
 from __future__ import annotations
@@ -90,11 +89,10 @@ class Origin:
 
 
 def find_source(source: str, revision: str | None = None, *, in_flight: int = IN_FLIGHT) -> Found:
-    """Decide what a SOURCE names, without any request.
+    """Decide what a SOURCE names, without any request: a path, then a stored model, then a repo on the Hub.
 
-    A path that exists comes first, then a stored model's name, then the Hub. Raises SourceError when it can be none of
-    them, is nearly a stored model's name, or has no revisions and one is given; HubError when it lies on the Hub, and
-    ``HF_ENDPOINT`` is no address.
+    Raises SourceError when it can be none of them, is nearly a stored model's name, or has no revisions and one is
+    given; HubError for a repo where ``HF_ENDPOINT`` is no address.
     """
     on_disk = _find_on_disk(source)
     if on_disk is None:
@@ -229,7 +227,6 @@ def _path_names(path: Path) -> tuple[str, ...]:
 
 
 def _kept_path(origin: Origin, folder: Path) -> Path | None:
-    """The extract of this source that is there already."""
     paths = (folder / name for name in origin.names)
     return next((path for path in paths if (kept := provenance_at(path)) and kept.identity == origin.identity), None)
 

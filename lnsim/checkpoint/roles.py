@@ -19,7 +19,7 @@ from lnsim.checkpoint.families.names import WORDS, NormName, adapter_kind, colla
 from lnsim.checkpoint.families.offset import decide_offset, offset_sentence
 from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS, Pattern
 from lnsim.checkpoint.store import FORMAT
-from lnsim.checkpoint.vectors import Offset
+from lnsim.checkpoint.vectors import Offset, key_of
 from lnsim.errors import RoleError, named
 
 __all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
@@ -79,12 +79,7 @@ class RoleMap:
 
     def key(self, tensor: NormTensor) -> str:
         """The role as the user writes it: bare in the main tower, else ``tower/role``."""
-        return role_key(self.main_tower, tensor.tower, tensor.role)
-
-
-def role_key(main_tower: str, tower: str, role: str) -> str:
-    """``pre_attention`` in the main tower, ``encoder/pre_attention`` in another."""
-    return role if tower == main_tower else f"{tower}/{role}"
+        return key_of(f"{tensor.tower}/{tensor.role}", self.main_tower)
 
 
 def map_roles(
@@ -121,8 +116,8 @@ def map_roles(
         _check_kinds(matches)
         _check_layout(choice, matches)
         main = _main_tower(choice, matches, main_tower, lowest=-1 if chosen else 0)
-        adapter = adapter_kind(shapes) if main is None or _gaps(choice, matches) else None
-        if adapter and main is None:
+        adapter = adapter_kind(shapes) if main is None else None
+        if adapter:
             matches = match_norms(norms, choice.every_tower, partial=True)
             main = _main_tower(choice, matches, main_tower, lowest=-1)
         if main is None and adapter:
@@ -132,6 +127,7 @@ def map_roles(
             raise unknown_family([match.norm for match in matches], lacking)
         told = model_type is not None
         roles = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata or {}, told=told), told)
+        adapter = adapter or (adapter_kind(shapes) if roles.missing_layers else None)
         if not adapter:
             return roles
         # What an adapter lacks is no gap: its base model has it.
@@ -139,19 +135,11 @@ def map_roles(
         return replace(roles, missing_layers={}, notes=(*roles.notes, note))
 
 
-def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
-    return (*choice.towers, *(tower for tower in choice.beside if _has_blocks(tower, matches)))
-
-
-def _gaps(choice: Choice, matches: Sequence[Match]) -> dict[tuple[str, str], tuple[int, ...]]:
-    towers = _towers(choice, matches)
-    return _missing_layers(towers, matches, _block_counts(towers, matches))
-
-
 def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offset, told: bool) -> RoleMap:
-    towers = _towers(choice, matches)
+    towers = (*choice.towers, *(tower for tower in choice.beside if _has_blocks(tower, matches)))
     biased = frozenset(match.norm.template for match in matches if match.norm.kind == "bias")
-    gaps = {role_key(main, *key): layers for key, layers in _gaps(choice, matches).items()}
+    counts = _block_counts(towers, matches)
+    gaps = _missing_layers(towers, matches, counts)
     notes = [*_notes_for(choice, matches)]
     if shown := _shown(towers):
         notes.append("The config does not tell the kinds of the layers: taken from the other tensors that they hold.")
@@ -164,8 +152,8 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
         main_tower=main,
         norm_type=next(t.stack.norm_type for t in choice.every_tower if t.stack.tower == main),
         tensors=tuple(_tensor(match, main, biased, offset) for match in matches),
-        n_layers=_block_counts(towers, matches),
-        missing_layers=gaps,
+        n_layers=counts,
+        missing_layers={key_of("/".join(key), main): layers for key, layers in gaps.items()},
         notes=tuple(filter(None, notes)),
         shown=shown,
         offset=offset,
@@ -174,7 +162,6 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
 
 
 def _has_blocks(tower: Tower, matches: Iterable[Match]) -> bool:
-    """Whether any norm was placed in a block of the tower."""
     return any(match.tower is tower and match.pattern and match.layer >= 0 for match in matches)
 
 
@@ -284,7 +271,6 @@ def _promised(tower: Tower, name: str, patterns: Sequence[Pattern], counts: dict
 
 
 def _adapter_error(kind: str, norms: Sequence[NormName], base: object) -> RoleError:
-    """The error for an adapter whose file holds no norms, or only some of a model that is not told."""
     of = f" ({str(base)[:200]})" if base else ""
     if not norms:
         return RoleError(

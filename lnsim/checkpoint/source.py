@@ -150,7 +150,6 @@ class Checkpoint:
         return empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """The tensor names wanted of each shard, by file name."""
         shard_of = self.shard_of
         found: dict[str, list[str]] = {}
         for name in names:
@@ -235,7 +234,6 @@ def _by_index(opened: Checkpoint, weight_map: Mapping[str, str], unread: Mapping
 
 
 def _narrow(opened: Checkpoint, shard_of: Mapping[str, str]) -> None:
-    """Keep each tensor in its shard alone."""
     opened.headers = {
         shard: header.narrowed({name for name in header.tensors if shard_of.get(name) == shard})
         for shard, header in opened.headers.items()

@@ -1,9 +1,8 @@
 """This module writes extracts: small safetensors files with the original tensor names, bits and provenance.
 
 An extract is a checkpoint like any other. Its ``__metadata__`` says where each tensor's bytes came from, so that a
-reader of the numbers can go back to ``repo@commit/shard [start, stop)`` and compare the sha256. It is the only module
-of ``lnsim`` that writes weights to disk: to a temporary name first, read back, checked, then renamed, so that the file
-under its final name is always either the old extract or the whole new one.
+reader of the numbers can go back to ``repo@commit/shard [start, stop)`` and compare the sha256. The file under its
+final name is always either the old extract or the whole new one, read back and checked.
 """
 
 from __future__ import annotations

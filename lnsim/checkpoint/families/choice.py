@@ -12,6 +12,7 @@ from typing import Any
 from lnsim.checkpoint.families.config import (
     MEDIA_KEYS,
     TEXT_KEYS,
+    Config,
     Parts,
     block_count,
     nested_configs,
@@ -24,8 +25,6 @@ from lnsim.checkpoint.families.table import CLASSES, FAMILIES, Family, Stack
 from lnsim.errors import RoleError
 
 __all__ = ["KINDS_KEY", "Choice", "Evidence", "choose", "unknown_family"]
-
-Config = Mapping[str, Any]
 
 KINDS_KEY = "lnsim_layer_kinds"
 """In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
@@ -131,7 +130,6 @@ def _declared(config: Config, model_type: str | None) -> Iterator[tuple[str, Con
 
 
 def _variant(model_type: str, config: Config) -> Family | None:
-    """The first family of a model type whose ``when`` holds."""
     return next((f for f in FAMILIES if model_type in f.model_types and (f.when is None or f.when(config))), None)
 
 

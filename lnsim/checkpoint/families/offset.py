@@ -1,9 +1,8 @@
 """This module decides, once for a checkpoint and from all evidence, whether its files store gamma or gamma minus one.
 
-The family's table says what its own models store. A converter may have changed that: MLX adds the 1 to the norms of
-Qwen3-Next and Qwen3.5 and turns the convolutions' axes round, so the layout of a convolution tells (mlx-lm's
-qwen3_next.py and qwen3_5.py, ``sanitize``); other families it leaves as they are. Without a config the names may fit
-families of both kinds, and then nothing is decided.
+The family's table says what its own models store. Of the converters, MLX adds the 1 to the norms of Qwen3-Next and
+Qwen3.5 and turns the convolutions' axes round, so the layout of a convolution tells (mlx-lm's qwen3_next.py and
+qwen3_5.py, ``sanitize``). Without a config the names may fit families of both kinds, and then nothing is decided.
 """
 
 from __future__ import annotations

@@ -121,8 +121,7 @@ def _members(
 ) -> dict[str, msgspec.Raw]:
     """The members of a JSON object, their values as they stand there: ``Raw``, which costs no copy.
 
-    So many bytes of memory are counted for each beside its name; ``once`` refuses a key that comes twice, of which a
-    dict keeps the last.
+    So many bytes of memory are counted for each beside its name; ``once`` refuses a key that comes twice.
     """
     seen: set[str] = set()
 
@@ -160,10 +159,9 @@ def _decoded(decoder: msgspec.json.Decoder[Decoded], text: memoryview | msgspec.
 def read_entries(
     text: memoryview, first: int, memory: Memory, metadata: dict[str, str]
 ) -> Iterator[tuple[str, str, tuple[int, ...], int, int]]:
-    """Name, dtype, shape, start and stop of each tensor of a header's JSON, as they stand there.
+    """Name, dtype, shape, start and stop of each tensor of a header's JSON; HeaderError for what is wrong with it.
 
-    ``first`` is its first byte in the file, for messages; ``metadata`` takes what ``__metadata__`` holds. Raises
-    HeaderError with what is wrong with it.
+    ``first`` is its first byte in the file, for messages; ``metadata`` takes what ``__metadata__`` holds.
     """
     _check_text(text, first)
     for name, raw in _members(text, memory, _BYTES_OF_A_TENSOR, once=True).items():

@@ -70,14 +70,11 @@ class _Set:
 
 
 def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -> Layout:
-    """Choose the weight files of a listing.
+    """Choose the weight files of a listing; FormatError where there are none, or which to take is unclear.
 
     The order is that of transformers: ``model.safetensors``, then the index with its shards. Without either, another
-    index, a complete numbered set of shards or a single safetensors file is taken. Anything beside that, such as
-    Mistral's ``consolidated.safetensors``, repeats the same weights and is passed over, with a note. ``typed`` is what
-    a person would type for the checkpoint, for the error that advises to name a part of it; ``where`` by default.
-
-    Raises FormatError when no safetensors weights are there, or which to take is unclear.
+    index, a complete numbered set of shards or a single safetensors file is taken. Anything beside that repeats the
+    same weights and is passed over, with a note. ``typed`` is what a person would type for the checkpoint.
     """
     with named(FormatError, f"Looking for the weights of {where}"):
         names = list(names)

@@ -291,8 +291,7 @@ class RemoteShard:
     def _ask(self, span: ByteRange, *, may_be_clipped: bool = False) -> tuple[bytes, int]:
         """A range, from an address resolved anew where the one known is dead or refuses: signatures expire.
 
-        Where a signature is good for so few uses that other reads have used up the fresh one as well, the last try is
-        made with an address of its own.
+        Where other reads have used up the fresh one as well, the last try is made with an address of its own.
         """
         address = self._known_address()
         for own in (False, True):
@@ -318,9 +317,8 @@ class RemoteShard:
 class Window:
     """What is known of a checkpoint's headers before they are read, and so how many bytes to ask for first.
 
-    A header is its names and, for each, some eighty bytes of dtype, shape and offsets. One shard's header shows how
-    many it is in this checkpoint. Where a norm opens the byte buffer, the window takes it along: that saves a request a
-    shard.
+    One shard's header shows how many bytes an entry has in this checkpoint. Where a norm opens the byte buffer, the
+    window takes it along: that saves a request a shard.
     """
 
     per_entry: float = 84.0  # bytes of an entry beside its name

@@ -1,8 +1,7 @@
 """This module makes single requests over the session of ``huggingface_hub``, so many at once, and can stop them all.
 
-Proxies, certificates, the ``HF_*`` settings and a user's own client factory come with ``get_session()``. What it does
-not bring is here: a bound on the requests in flight, deadlines, an end that wakes whoever waits, and silence about what
-is sent.
+Proxies, certificates, the ``HF_*`` settings and a user's own client factory come with ``get_session()``; here are a
+bound on the requests in flight, deadlines, an end that wakes whoever waits, and silence about what is sent.
 """
 
 from __future__ import annotations
@@ -310,19 +309,14 @@ class _NotOurs(logging.Filter):
 def _prepare() -> None:
     """Once a process: keep our requests out of the libraries' logs, and our connections open between them.
 
-    The one place with private names. The library's own session keeps 20 idle connections, too few for two origins: the
-    ten models take 99 of them instead of 32. Nothing public tells whether there is a session or a user's factory, which
-    are used as they are.
+    The one place with private names: the library's own session keeps 20 idle connections, too few for two origins, and
+    nothing public tells whether there is a session or a user's factory, which are used as they are.
     """
     core = httpx.__name__.replace("httpx", "httpcore")
     parts = (f"{core}.{part}" for part in ("connection", "http11", "http2", "proxy", "socks"))
     for name in (httpx.__name__, _http.__name__, *parts):
         logging.getLogger(name).addFilter(_NotOurs())
     if _http._GLOBAL_CLIENT is None and _http._GLOBAL_CLIENT_FACTORY is _http.default_client_factory:
-        set_client_factory(_roomy_session)
-
-
-def _roomy_session() -> httpx.Client:
-    hooks = {"request": [_http.hf_request_event_hook]}
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_OPEN)
-    return httpx.Client(event_hooks=hooks, follow_redirects=True, timeout=None, limits=limits)
+        hooks = {"request": [_http.hf_request_event_hook]}
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_OPEN)
+        set_client_factory(lambda: httpx.Client(event_hooks=hooks, follow_redirects=True, timeout=None, limits=limits))

@@ -1,8 +1,7 @@
 """This module makes checked requests to the Hub: the right bytes or one clear error, tried again where it may pass.
 
-A range counts only when the answer says that it is this range and brings all of it. Bodies are read piece by piece, so
-that a server which ignores ``Range`` costs no gigabytes. What may pass is tried again, with growing pauses that honour
-``Retry-After``. The token goes to the Hub's endpoint only, never along a redirect to another origin.
+A range counts only when the answer says that it is this range and brings all of it; bodies are read piece by piece, so
+that a server which ignores ``Range`` costs no gigabytes. The token goes to the Hub's own origin only.
 """
 
 from __future__ import annotations
