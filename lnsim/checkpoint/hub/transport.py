@@ -23,13 +23,7 @@ from huggingface_hub import constants
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
 from lnsim.checkpoint.format.ranges import ByteRange
-from lnsim.checkpoint.hub.answers import (
-    DeadAddressError,
-    NoRangeError,
-    TryAgainError,
-    check_range,
-    check_status,
-)
+from lnsim.checkpoint.hub.answers import DeadAddressError, NoRangeError, TryAgainError, check_range, check_status
 from lnsim.checkpoint.hub.session import (
     Answer,
     Client,
