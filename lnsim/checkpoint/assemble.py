@@ -55,15 +55,12 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
         chosen = [key for key in groups if everything or _is_default(roles, key)]
     else:
         chosen = _wanted(wanted, groups, roles.main_tower, everything=everything, where=where)
-    missing = {key: tuple(layers) for key, layers in roles.missing_layers.items() if layers}
-    absent = [key for key in missing if key not in groups and _is_default(roles, key)]
-    shown = set(chosen) | (set(absent) if wanted is None else set())
-    ordered = {
-        key: sorted(groups[key], key=lambda one: (_layer(one), one.name)) for key in sorted(chosen, key=_by_role)
-    }
+    absent = [key for key in roles.missing_layers if key not in groups and _is_default(roles, key)]
+    shown = {*chosen, *(absent if wanted is None else ())}
+    ordered = sorted(chosen, key=_by_role)
     return Selection(
-        {key: tuple(group) for key, group in ordered.items()},
-        {key: layers for key, layers in missing.items() if key in shown},
+        {key: tuple(sorted(groups[key], key=lambda one: (_layer(one), one.name))) for key in ordered},
+        {key: tuple(layers) for key, layers in roles.missing_layers.items() if layers and key in shown},
     )
 
 

@@ -39,8 +39,7 @@ def nested_configs(config: Config, keys: Sequence[str], depth: int = MAX_NESTED)
 def tower_config(config: Config, tower: str) -> Config:
     """The keys that hold for ``tower``: its nested config, over the outer one for the text towers."""
     if tower in MEDIA_KEYS:
-        found = next(nested_configs(config, MEDIA_KEYS[tower]), None)
-        return config if found is None else found
+        return next(nested_configs(config, MEDIA_KEYS[tower]), config)
     if tower in ("encoder", "decoder") and isinstance(config.get(tower), Mapping):
         inner = config[tower]
         return {**config, **inner, **_text_config(inner)}
@@ -49,10 +48,7 @@ def tower_config(config: Config, tower: str) -> Config:
 
 def _text_config(config: Config) -> Config:
     """The innermost nested text config, flattened over those that hold it; empty where there is none."""
-    merged: dict[str, Any] = {}
-    for inner in nested_configs(config, TEXT_KEYS):
-        merged.update(inner)
-    return merged
+    return {key: value for inner in nested_configs(config, TEXT_KEYS) for key, value in inner.items()}
 
 
 def block_count(config: Config, keys: Sequence[str]) -> int | None:
@@ -72,11 +68,16 @@ def block_count(config: Config, keys: Sequence[str]) -> int | None:
 
 def layer_types(config: Config) -> tuple[str, ...]:
     """The list ``layer_types`` (or its older names), empty where there is none."""
-    for key in ("layer_types", "layers_block_type"):
+    told = _listed_kinds(config, "layer_types", "layers_block_type")
+    return told or _split(config, config.get("full_attn_idxs"), "attention", "mixer")  # LFM2's first configs
+
+
+def _listed_kinds(config: Config, *keys: str) -> tuple[str, ...]:
+    for key in keys:
         value = config.get(key)
         if isinstance(value, list) and all(isinstance(kind, str) for kind in value):
             return tuple(COMMON.get(kind, kind) for kind in value)
-    return _split(config, config.get("full_attn_idxs"), "attention", "mixer")  # LFM2's first configs
+    return ()
 
 
 def hybrid_pattern(config: Config) -> tuple[str, ...]:
@@ -89,11 +90,8 @@ def hybrid_pattern(config: Config) -> tuple[str, ...]:
 
 def recurrent_kinds(config: Config) -> tuple[str, ...]:
     """RecurrentGemma: ``block_types`` repeated over the layers."""
-    types = config.get("block_types") or config.get("_block_types")
-    if not isinstance(types, list) or not types or not all(isinstance(kind, str) for kind in types):
-        return ()
-    kinds = [COMMON.get(kind, kind) for kind in types]
-    return tuple(kinds[layer % len(kinds)] for layer in range(_count(config)))
+    kinds = _listed_kinds(config, "block_types", "_block_types")
+    return tuple(kinds[layer % len(kinds)] for layer in range(_count(config))) if kinds else ()
 
 
 def kimi_kinds(config: Config) -> tuple[str, ...]:
