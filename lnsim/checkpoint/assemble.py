@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lnsim.checkpoint.families.table import TOWERS
+from lnsim.checkpoint.families.table import ROLES, TOWERS
 from lnsim.checkpoint.format.decode import decode, dtype_name, to_float32
-from lnsim.checkpoint.roles import ROLES, NormTensor, RoleMap
+from lnsim.checkpoint.roles import NormTensor, RoleMap
 from lnsim.checkpoint.store import StoredTensor
 from lnsim.checkpoint.vectors import RoleVectors, key_of
 from lnsim.errors import RoleError, named
 from lnsim.tables import some
-
-__all__ = ["Selection", "build_roles", "select"]
 
 _FIRST_NUMBER = re.compile(r"(?<=\.)\d{1,9}(?=\.)", re.ASCII)
 # Roles whose norms act on the residual stream, so that all layers of a tower have the same width.

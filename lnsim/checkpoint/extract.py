@@ -40,8 +40,6 @@ from lnsim.checkpoint.vectors import NormVectors, same_stored
 from lnsim.errors import LnsimError, StoreError
 from lnsim.paths import vectors_dir
 
-__all__ = ["Extracted", "extract", "extract_and_keep", "extract_many", "load", "read_many", "read_pair"]
-
 # Checkpoints read at once: enough that some can ask while others think. Ten would hold 8 MiB more of headers.
 _AT_ONCE = 4
 

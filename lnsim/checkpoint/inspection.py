@@ -16,8 +16,6 @@ from lnsim.checkpoint.roles import NormTensor, RoleMap
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.errors import RoleError
 
-__all__ = ["Inspection", "RoleSummary", "inspect"]
-
 
 @dataclass(frozen=True, slots=True)
 class RoleSummary:

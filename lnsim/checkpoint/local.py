@@ -27,8 +27,6 @@ from lnsim.checkpoint.source import (
 )
 from lnsim.errors import FormatError, HeaderError, LnsimError, RangeError, SourceError
 
-__all__ = ["commit_of_reference", "find_snapshot", "open_local", "open_snapshot", "path_on_disk"]
-
 _OF_A_MODEL = "models--"
 _SNAPSHOTS = "snapshots"
 

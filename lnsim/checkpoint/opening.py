@@ -25,11 +25,6 @@ from lnsim.paths import extract_name, find_stored, near_stored, stored_models
 if TYPE_CHECKING:
     from lnsim.checkpoint.hub.checkpoint import Repo
 
-__all__ = [
-    "IN_FLIGHT", "Found", "Origin", "choose_paths", "find_source", "lies_on_disk", "open_checkpoint", "open_found",
-    "open_stored", "origin_of",
-]  # fmt: skip
-
 IN_FLIGHT = 16  # requests at once, unless told otherwise
 _LOOKS_LOCAL = re.compile(r"[.~/]|[A-Za-z]:[\\/]|.*\\")  # what was meant as a path, on Windows too
 _NEARLY = 0.75  # a name alone that is at least so much like a stored model's, as difflib counts, is taken for a slip

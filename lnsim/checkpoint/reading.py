@@ -11,14 +11,13 @@ from typing import Any
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
-from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
+from lnsim.checkpoint.families.table import ROLES
+from lnsim.checkpoint.roles import RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
 from lnsim.checkpoint.store import ANSWERS_KEY, ROLES_KEY, Identity, Provenance, StoredTensor, json_texts, read_sources
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.errors import RoleError, StoreError
 from lnsim.version import __version__
-
-__all__ = ["Question", "Reading", "map_checkpoint", "read_norms"]
 
 _TOWER_KEY = "main_tower"  # in an extract's metadata; a narrowed one does not show it any more
 

@@ -22,8 +22,6 @@ from lnsim.checkpoint.store import FORMAT
 from lnsim.checkpoint.vectors import Offset, key_of
 from lnsim.errors import RoleError, named
 
-__all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
-
 KINDS = ("weight", "bias")
 NO_OFFSET = Offset()
 LEAVES = frozenset(

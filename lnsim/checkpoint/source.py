@@ -24,11 +24,6 @@ from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundErr
 if TYPE_CHECKING:
     from lnsim.checkpoint.format.layout import Layout
 
-__all__ = [
-    "MAX_JSON_BYTES", "Checkpoint", "Fetch", "Progress", "Traffic", "check_totals", "file_in", "no_progress",
-    "parse_config", "parse_json", "settle", "shared_progress",
-]  # fmt: skip
-
 MAX_JSON_BYTES = 64 * 1024 * 1024  # of a config or index; the largest known index has about 10 MB
 _MAX_JSON_PARTS = 3_000_000  # values of a config, index or listing; more than any model needs
 _MAX_ALL_TENSORS = 300_000  # of all shards together; the largest known checkpoint has half of that

@@ -24,11 +24,6 @@ from lnsim.checkpoint.format.ranges import tensor_range
 from lnsim.checkpoint.vectors import TensorSource
 from lnsim.errors import HeaderError, StoreError
 
-__all__ = [
-    "ANSWERS_KEY", "FORMAT", "ROLES_KEY", "Identity", "Provenance", "StoredTensor", "json_texts", "kept_header",
-    "provenance_at", "read_provenance", "read_sources", "write_extract",
-]  # fmt: skip
-
 # Keys of an extract's metadata, and what marks it as one.
 FORMAT = "lnsim-extract-1"  # the value of ``format``
 ANSWERS_KEY = "answers"  # the questions that it answers

@@ -17,8 +17,6 @@ from lnsim.errors import RoleError
 from lnsim.tables import card, gap_notes, table
 from lnsim.text import printable
 
-__all__ = ["IN_LLAMA", "LLAMA_NAMES", "NormVectors", "Offset", "RoleVectors", "TensorSource", "key_of", "same_stored"]
-
 
 class TensorSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the bytes of one stored tensor came from: the bytes ``[start, stop)`` of a file of the checkpoint."""

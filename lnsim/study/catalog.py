@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from lnsim.checkpoint.roles import ROLES
+from lnsim.checkpoint.families.table import ROLES
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
 

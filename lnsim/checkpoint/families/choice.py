@@ -24,8 +24,6 @@ from lnsim.checkpoint.families.names import NormName, collapse
 from lnsim.checkpoint.families.table import CLASSES, FAMILIES, Family, Stack
 from lnsim.errors import RoleError
 
-__all__ = ["KINDS_KEY", "Choice", "Evidence", "choose", "unknown_family"]
-
 KINDS_KEY = "lnsim_layer_kinds"
 """In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
 MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")

@@ -8,11 +8,6 @@ from typing import Any
 from lnsim.checkpoint.families.names import WORDS, is_number
 from lnsim.errors import RoleError
 
-__all__ = [
-    "CONDITIONS", "KINDS", "MEDIA_KEYS", "TEXT_KEYS", "Config", "Parts", "block_count", "nested_configs",
-    "parts_of_layers", "shown_kinds", "tower_config",
-]  # fmt: skip
-
 Config = Mapping[str, Any]
 Parts = Mapping[str, Mapping[int, frozenset[str]]]
 """What the layers under a prefix hold: the first component behind the layer's number, and the first two."""

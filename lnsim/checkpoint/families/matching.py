@@ -11,8 +11,6 @@ from lnsim.checkpoint.families.names import NormName
 from lnsim.checkpoint.families.table import Pattern, Stack
 from lnsim.errors import RoleError
 
-__all__ = ["PER_HEAD_ROLES", "UNKNOWN_KIND", "Match", "Tower", "count_block_names", "match_norms"]
-
 MTP_MARKS = ("enorm", "hnorm", "shared_head.norm")
 MAX_MTP_BLOCKS = 16
 PER_HEAD_ROLES = ("q_norm", "k_norm")

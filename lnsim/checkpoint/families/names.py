@@ -11,11 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "WORDS", "NormName", "adapter_kind", "collapse", "is_number", "looks_like_norm", "norm_names", "parse_name",
-    "unwrap",
-]  # fmt: skip
-
 KINDS = {"weight": "weight", "gamma": "weight", "scale": "weight", "bias": "bias", "beta": "bias"}
 SUFFIXES = tuple(f"{separator}{kind}" for kind in KINDS for separator in "._")
 MAX_DIGITS = 4  # no model has 10,000 blocks; longer numbers are no layer

@@ -16,8 +16,6 @@ from lnsim.checkpoint.families.choice import Choice
 from lnsim.checkpoint.vectors import Offset, RoleVectors
 from lnsim.errors import RoleError
 
-__all__ = ["check_values", "decide_offset", "offset_sentence", "offset_texts"]
-
 # Metadata of an extract, which holds neither the convolutions nor the format that the decision rested on.
 _KEY, _REASON_KEY = "offset", "offset_reason"
 _FOLDED_BY_MLX = ("qwen3_next", "qwen3_5")  # how the model types begin whose norms MLX converts

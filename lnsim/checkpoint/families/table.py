@@ -12,8 +12,6 @@ from typing import Any
 from lnsim.checkpoint.families.config import CONDITIONS, KINDS, Config
 from lnsim.errors import RoleError
 
-__all__ = ["CLASSES", "FAMILIES", "NORM_TYPES", "ROLES", "TOWERS", "Family", "Pattern", "Stack", "patterns"]
-
 _CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
 _CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
 ROLES: tuple[str, ...] = tuple(_CONTENT["roles"])

@@ -24,11 +24,6 @@ import msgspec
 from lnsim.checkpoint.format.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
 from lnsim.errors import HeaderError
 
-__all__ = [
-    "DISGUISE_BYTES", "DTYPE_BITS", "LENGTH_BYTES", "MAX_HEADER_BYTES", "Header", "TensorInfo", "disguise",
-    "header_end", "header_stop", "parse_header",
-]  # fmt: skip
-
 LENGTH_BYTES = 8  # of the length field that opens a file
 MAX_HEADER_BYTES = 100_000_000  # the reference refuses a longer JSON; so do we
 DISGUISE_BYTES = 64  # first bytes of a file that are enough to tell what it really is

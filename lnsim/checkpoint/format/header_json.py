@@ -19,8 +19,6 @@ import msgspec
 
 from lnsim.errors import HeaderError
 
-__all__ = ["DTYPE_BITS", "SIZE_LIMIT", "Memory", "quoted", "read_entries", "wrong_dtype"]
-
 _MAX_ENTRY_BYTES = 1 << 20  # of one tensor's entry, and characters of one name
 _MAX_TEXT_BYTES = 1 << 24  # of one text; one of ASCII without escapes costs its own bytes only and may be longer
 _MAX_HELD_BYTES = 112 << 20  # that all that is kept of one header may take in memory

@@ -12,11 +12,6 @@ from dataclasses import dataclass, field, replace
 from lnsim.checkpoint.source import parse_json
 from lnsim.errors import FormatError, named
 
-__all__ = [
-    "ADAPTER_CONFIG_NAME", "CONFIG_NAME", "INDEX_NAME", "SINGLE_NAME", "Layout", "find_layout", "named_file",
-    "parse_index",
-]  # fmt: skip
-
 CONFIG_NAME = "config.json"
 ADAPTER_CONFIG_NAME = "adapter_config.json"
 SINGLE_NAME = "model.safetensors"

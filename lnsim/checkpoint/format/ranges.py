@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from lnsim.checkpoint.format.header import Header
 from lnsim.errors import RangeError, TensorNotFoundError
 
-__all__ = ["DEFAULT_MAX_GAP", "ByteRange", "Read", "part_range", "plan_reads", "slice_reads", "tensor_range"]
-
 DEFAULT_MAX_GAP = 16 * 1024
 """Bytes between two tensors that are worth reading to save a request: less than a round trip takes to carry."""
 

@@ -11,11 +11,6 @@ from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, NetworkError, RepoNotFoundError, RevisionError
 from lnsim.text import printable
 
-__all__ = [
-    "DeadAddressError", "ForbiddenError", "NoRangeError", "NotThereError", "TryAgainError", "check_range",
-    "check_status", "retry_after",
-]  # fmt: skip
-
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 _WINDOW_OVER = re.compile(r'"\w{1,40}"\s*;\s*r\s*=\s*\d{1,9}\s*;\s*t\s*=\s*(\d{1,9})', re.ASCII)
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})

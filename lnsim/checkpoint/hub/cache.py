@@ -12,8 +12,6 @@ from lnsim.checkpoint.local import commit_of_reference, open_snapshot
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.errors import LnsimError
 
-__all__ = ["MAIN", "cached_snapshot", "is_commit"]
-
 MAIN = "main"
 
 

@@ -48,8 +48,6 @@ from lnsim.errors import (
     SourceError,
 )
 
-__all__ = ["FIRST_WINDOW", "RemoteShard", "Repo", "Window", "open_pinned", "pin"]
-
 FIRST_WINDOW = 100_000  # bytes asked for first: 97 % of the headers on the Hub fit (huggingface_hub's own figure)
 _AROUND = 120  # bytes around the entries: length field, braces, ``__metadata__`` as writers fill it, padding
 _LEAST = 4096  # fewer bytes than this make no request cheaper

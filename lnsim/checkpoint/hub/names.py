@@ -9,8 +9,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from lnsim.errors import HubError, SourceError
 
-__all__ = ["RepoName", "check_endpoint", "is_repo_id", "parse_repo_name"]
-
 # The client library's rule (`validate_repo_id`), written out here since its import is slow.
 _REPO_ID = re.compile(r"(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
 _HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co"})

@@ -28,11 +28,6 @@ from lnsim.checkpoint.hub.answers import TryAgainError
 from lnsim.checkpoint.opening import IN_FLIGHT
 from lnsim.checkpoint.source import Progress, no_progress
 
-__all__ = [
-    "Answer", "Client", "ClosedError", "ProxyError", "Settings", "UnreachableError", "UnusableAddressError",
-    "client_for", "close_clients", "whole_number",
-]  # fmt: skip
-
 A = TypeVar("A")
 B = TypeVar("B")
 

@@ -38,8 +38,6 @@ from lnsim.errors import HubError, NetworkError, OfflineError
 from lnsim.text import printable
 from lnsim.version import __version__
 
-__all__ = ["Transport", "parse_address"]
-
 logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
