@@ -115,12 +115,8 @@ class RoleVectors:
     def _repr_html_(self) -> str:
         found = row_facts(self.scale)
         rows = [(str(layer), *of, name) for layer, of, name in zip(self.layers, found, self.names, strict=True)]
-        facts = (
-            f"{len(rows)} layers",
-            f"{self.hidden_size:,} channels",
-            self.norm_type,
-            f"stored as {self.stored.dtype}",
-        )
+        stored = f"stored as {self.stored.dtype}"
+        facts = (f"{len(rows)} layers", f"{self.hidden_size:,} channels", self.norm_type, stored)
         shown = table(("layer", "norm of γ", "mean", "standard deviation", "tensor"), rows)
         return card("RoleVectors", self.role, (*facts, "β" if self.bias is not None else "no β"), [shown])
 

@@ -41,11 +41,11 @@ def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
     if not any(mark in name for mark in MARKS):
         return name, ()
     parts, found = _without_inner(name.split("."))
-    bare = ".".join(parts)
-    while outer := next((words for words in OUTER if bare.startswith(f"{words}.")), None):
-        bare = bare.removeprefix(f"{outer}.")
+    bare, start = ".".join(parts), 0
+    while outer := next((words for words in OUTER if bare.startswith(f"{words}.", start)), None):
+        start += len(outer) + 1
         found.append(f"{outer}. ({OUTER[outer]})")
-    return bare, tuple(dict.fromkeys(found))
+    return bare[start:], tuple(dict.fromkeys(found))
 
 
 def adapter_kind(names: Iterable[str]) -> str | None:
