@@ -5,6 +5,9 @@ what was found, what to do next. The command line prints it as it is and exits w
 names from a repo that stand in it are made harmless here, once for all places that show or log one.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from lnsim.text import printable
 
 _LONGEST = 4000
@@ -23,6 +26,15 @@ class LnsimError(Exception):
         if len(text) > _LONGEST:
             text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
         super().__init__(text)
+
+
+@contextmanager
+def named(kind: type[LnsimError], lead: str) -> Iterator[None]:
+    """Put before errors of a kind, and of those below it, what was being done and to what."""
+    try:
+        yield
+    except kind as error:
+        raise type(error)(f"{lead}: {error}") from None
 
 
 # Bytes

@@ -15,7 +15,7 @@ from hub_stand_in import HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header_bytes, llama_tensors, write_files
 
 import lnsim
-from lnsim.checkpoint.format.header import parse_header, read_header
+from lnsim.checkpoint.format.header import parse_header
 from lnsim.checkpoint.inspection import inspect
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.errors import FormatError, HeaderError, LnsimError
@@ -220,7 +220,7 @@ def test_a_sound_header_is_read_the_same_by_both_readers_and_no_other_is_read_by
         except HeaderError:
             sound = None
         try:
-            found = read_header(bytes(data), len(data), where="x")
+            found = parse_header(bytes(data), len(data), where="x", lenient=True)
         except LnsimError:
             assert sound is None
             kinds["none"] += 1

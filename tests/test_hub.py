@@ -15,8 +15,8 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 from virtual_dispute import DISPUTE, dispute_bytes, dispute_files
 
 import lnsim
+from lnsim.checkpoint.hub.checkpoint import FIRST_WINDOW
 from lnsim.checkpoint.hub.session import Settings
-from lnsim.checkpoint.hub.shard import FIRST_WINDOW
 from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.errors import FormatError, NetworkError
 

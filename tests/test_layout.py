@@ -118,7 +118,9 @@ def test_a_file_of_each_rank_is_a_set_of_copies() -> None:
 
 def test_once_the_index_is_read_what_it_does_not_list_is_passed_over() -> None:
     layout = find_layout([INDEX, *TWO, "overlay.safetensors", "original/model.safetensors"], where="a/b")
-    listed = layout.listed([TWO[0], "overlay.safetensors", TWO[0]])
+    weight_map = {"a": TWO[0], "b": "overlay.safetensors", "c": TWO[0]}
+    listed = layout.indexed(json.dumps({"weight_map": weight_map}).encode(), where="a/b")
+    assert listed.weight_map == weight_map
     assert listed.shards == (TWO[0], "overlay.safetensors")
     assert listed.notes == (f"Passed over beside the weights: {TWO[1]}, original/model.safetensors.",)
 

@@ -8,14 +8,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hub_stand_in import COMMIT, HubStandIn
 from made_vectors import drawn, made
-from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 
 import lnsim
-from lnsim.checkpoint.inspection import inspect
-from lnsim.checkpoint.local import open_local
-from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.nulls import NullResult, pvalue
 from lnsim.tables import some, table
@@ -69,33 +64,6 @@ def test_a_null_shows_its_numbers_with_as_many_decimals_as_the_permutations_allo
     assert "999 permutations · one-sided, for large values" in seen(null)
     exact = NullResult(0.0, 1.0, np.zeros(1), "two-sided", exact_mean=0.0, exact_std=0.25)
     assert cells_of(exact._repr_html_(), 5) == ["exact deviation", "0.2500"]
-
-
-def test_an_inspection_shows_roles_and_the_reason_where_there_are_none(tmp_path: Path) -> None:
-    folder = write_files(tmp_path / "m", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 2))
-    found = inspect(str(folder))
-    assert cells_of(found._repr_html_(), 0)[:2] == ["pre_attention", str(found.roles["pre_attention"].n_layers)]
-    unknown = inspect(str(write_files(tmp_path / "u", checkpoint_files(llama_tensors(), {"model_type": "nope"}))))
-    assert "no roles: " in seen(unknown)
-    assert "<table" not in unknown._repr_html_()
-
-
-def test_a_checkpoint_shows_its_files_and_a_header_its_tensors(tmp_path: Path) -> None:
-    opened = open_local(write_files(tmp_path / "m", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 2)))
-    name, header = next(iter(opened.headers.items()))
-    assert cells_of(opened._repr_html_(), 0) == [name, str(len(header.tensors)), f"{header.file_size:,}"]
-    info = next(iter(header.tensors.values()))
-    assert cells_of(header._repr_html_(), 0) == [info.name, info.dtype, str(list(info.shape)), str(info.n_bytes)]
-    assert repr(header) == f"Header({len(header.tensors)} tensors, a file of {header.file_size} bytes)"
-
-
-def test_a_checkpoint_on_the_hub_shows_its_commit_and_what_it_took(hub: HubStandIn) -> None:
-    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
-    opened = open_checkpoint("a/b")
-    text = seen(opened)
-    assert f"commit {COMMIT}" in text
-    assert f"{len(hub.requests)} requests, " in text
-    assert repr(opened) == f"Checkpoint('a/b@{COMMIT[:12]}': 'model.safetensors')"
 
 
 def test_every_piece_is_well_formed_and_takes_the_colour_of_its_surroundings() -> None:

@@ -157,11 +157,11 @@ def test_https_never_leads_to_http() -> None:
     answers = Transport(left, Traffic())
 
     @contextmanager
-    def exchange(url: str, headers: object) -> Iterator[object]:
+    def exchange(url: str, headers: object, *, at_the_hub: bool) -> Iterator[object]:
         assert str(url) == "https://huggingface.co/x"
         yield SimpleNamespace(status=302, headers={"location": "http://huggingface.co/y"}, chunks=list, received=0)
 
-    answers._exchange = exchange  # type: ignore[method-assign, assignment]
+    left.get = exchange  # type: ignore[method-assign, assignment]
     with pytest.raises(LnsimError, match="it leads from https to an address without encryption"):
         answers.get("https://huggingface.co/x", where="x", max_bytes=10)
     left.close()

@@ -6,7 +6,7 @@ import pytest
 from virtual_dispute import DISPUTE, Family, dispute_files
 
 from lnsim.checkpoint.format.header import Header, parse_header
-from lnsim.checkpoint.hub.shard import FIRST_WINDOW, Window
+from lnsim.checkpoint.hub.checkpoint import FIRST_WINDOW, Window
 
 
 def headers(family: Family) -> list[Header]:

@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lnsim.checkpoint.families.table import TOWERS
+from lnsim.checkpoint.families.table import ROLES, TOWERS
 from lnsim.checkpoint.format.decode import decode, dtype_name, to_float32
-from lnsim.checkpoint.roles import ROLES, NormTensor, RoleMap
+from lnsim.checkpoint.roles import NormTensor, RoleMap
 from lnsim.checkpoint.store import StoredTensor
 from lnsim.checkpoint.vectors import RoleVectors, key_of
-from lnsim.errors import RoleError
-
-__all__ = ["Selection", "build_roles", "select"]
+from lnsim.errors import RoleError, named
+from lnsim.tables import some
 
 _FIRST_NUMBER = re.compile(r"(?<=\.)\d{1,9}(?=\.)", re.ASCII)
+# Roles whose norms act on the residual stream, so that all layers of a tower have the same width.
 _STREAM_ROLES = frozenset(ROLES) - {"q_norm", "k_norm", "other"}
-"""Roles whose norms act on the residual stream, so that all layers of a tower have the same width."""
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+"""The stored values of each tensor, shape ``(hidden_size,)``, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +53,19 @@ def select(roles: RoleMap, wanted: Iterable[str] | None, *, everything: bool, wh
         chosen = [key for key in groups if everything or _is_default(roles, key)]
     else:
         chosen = _wanted(wanted, groups, roles.main_tower, everything=everything, where=where)
-    missing = {key: tuple(layers) for key, layers in roles.missing_layers.items() if layers}
-    absent = [key for key in missing if key not in groups and _is_default(roles, key)]
-    shown = set(chosen) | (set(absent) if wanted is None else set())
-    ordered = {
-        key: sorted(groups[key], key=lambda one: (_layer(one), one.name)) for key in sorted(chosen, key=_by_role)
-    }
+    absent = [key for key in roles.missing_layers if key not in groups and _is_default(roles, key)]
+    shown = {*chosen, *(absent if wanted is None else ())}
+    ordered = sorted(chosen, key=_by_role)
     return Selection(
-        {key: tuple(group) for key, group in ordered.items()},
-        {key: layers for key, layers in missing.items() if key in shown},
+        {key: tuple(sorted(groups[key], key=lambda one: (_layer(one), one.name))) for key in ordered},
+        {key: tuple(layers) for key, layers in roles.missing_layers.items() if layers and key in shown},
     )
 
 
 def build_roles(
     selection: Selection, tensors: Mapping[str, StoredTensor], *, where: str
 ) -> tuple[dict[str, RoleVectors], tuple[str, ...]]:
-    """Vectors of every selected role, and sentences on what is odd about them; ``tensors`` are by name.
-
-    Raises RoleError when two tensors claim the same layer of a role, or layers differ in width.
-    """
+    """Vectors of every selected role, and sentences on what is odd about them; RoleError where layers do not fit."""
     arrays = {
         name: decode(one.data, one.dtype, one.shape, where=f"tensor '{name:.160}' of {where}").reshape(-1)
         for name in selection.names
@@ -78,10 +74,10 @@ def build_roles(
     found: dict[str, RoleVectors] = {}
     notes: list[str] = []
     for key, group in selection.tensors.items():
-        kept, dropped = _same_width(key, group, arrays, where)
-        notes.extend(dropped)
-        found[key] = _stack(key, kept, arrays, where)
-        notes.extend(_oddities(found[key]))
+        with named(RoleError, f"Reading role '{key}' of {where}"):
+            kept, dropped = _same_width(key, group, arrays)
+            found[key] = _stack(key, kept, arrays)
+        notes += [*dropped, *_oddities(found[key])]
     return found, tuple(notes)
 
 
@@ -142,9 +138,7 @@ def _layer(tensor: NormTensor) -> int:
     return int(number[0]) if number else -1
 
 
-def _same_width(
-    key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArray[Any]], where: str
-) -> tuple[list[NormTensor], list[str]]:
+def _same_width(key: str, group: Sequence[NormTensor], arrays: Arrays) -> tuple[list[NormTensor], list[str]]:
     """The tensors of the commonest width. On the residual stream any other width is an error, elsewhere a note."""
     widths = Counter(arrays[tensor.name].size for tensor in group)
     (width, _), *rest = widths.most_common()
@@ -153,25 +147,23 @@ def _same_width(
     odd = sorted({_layer(tensor) for tensor in group if arrays[tensor.name].size != width})
     told = ", ".join(f"{count} tensors of {size} channels" for size, count in widths.most_common())
     if group[0].role in _STREAM_ROLES:
-        raise RoleError(f"Reading role '{key}' of {where}: all layers should have one width, found {told}.")
+        raise RoleError(f"all layers should have one width, found {told}.")
     kept = [tensor for tensor in group if arrays[tensor.name].size == width]
-    return kept, [f"Role '{key}' has {told}; kept those of {width}, left out layers {_listed(odd)}."]
+    return kept, [f"Role '{key}' has {told}; kept those of {width}, left out layers {some(odd)}."]
 
 
-def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArray[Any]], where: str) -> RoleVectors:
-    weights, biases = (_by_layer_number(key, group, kind, where) for kind in ("weight", "bias"))
+def _stack(key: str, group: Sequence[NormTensor], arrays: Arrays) -> RoleVectors:
+    weights, biases = (_by_layer_number(group, kind) for kind in ("weight", "bias"))
     if not weights:
-        raise RoleError(f"Reading role '{key}' of {where}: {len(biases)} biases were found and no weight.")
+        raise RoleError(f"{len(biases)} biases were found and no weight.")
     if biases and biases.keys() != weights.keys():
         odd = sorted(biases.keys() ^ weights.keys())
-        raise RoleError(
-            f"Reading role '{key}' of {where}: weight and bias should come in pairs; layers {_listed(odd)} have one."
-        )
+        raise RoleError(f"weight and bias should come in pairs; layers {some(odd)} have one.")
     rows = [arrays[tensor.name] for tensor in weights.values()]
     dtypes = tuple(dtype_name(row) for row in rows)
     stored = _joined(rows)
     if not stored.size:
-        raise RoleError(f"Reading role '{key}' of {where}: its norms have no channels.")
+        raise RoleError("its norms have no channels.")
     stored_bias = _joined([arrays[tensor.name] for tensor in biases.values()]) if biases else None
     first = next(iter(weights.values()))
     return RoleVectors(
@@ -191,17 +183,12 @@ def _stack(key: str, group: Sequence[NormTensor], arrays: Mapping[str, npt.NDArr
     )
 
 
-def _by_layer_number(key: str, group: Sequence[NormTensor], kind: str, where: str) -> dict[int, NormTensor]:
+def _by_layer_number(group: Sequence[NormTensor], kind: str) -> dict[int, NormTensor]:
     found: dict[int, NormTensor] = {}
     for tensor in group:
-        if tensor.kind != kind:
-            continue
-        other = found.setdefault(_layer(tensor), tensor)
-        if other is not tensor:
-            raise RoleError(
-                f"Reading role '{key}' of {where}: layer {_layer(tensor)} has two {kind}s, {other.name!r:.120} "
-                f"and {tensor.name!r:.120}."
-            )
+        if tensor.kind == kind and (other := found.setdefault(_layer(tensor), tensor)) is not tensor:
+            names = f"{other.name!r:.120} and {tensor.name!r:.120}"
+            raise RoleError(f"layer {_layer(tensor)} has two {kind}s, {names}.")
     return found
 
 
@@ -222,12 +209,7 @@ def _oddities(vectors: RoleVectors) -> Iterator[str]:
     finite = np.isfinite(vectors.scale)
     if not finite.all():
         layers = vectors.layers[~finite.all(axis=1)].tolist()
-        yield f"Role '{vectors.role}': {int((~finite).sum())} values are not finite, in layers {_listed(layers)}."
+        yield f"Role '{vectors.role}': {int((~finite).sum())} values are not finite, in layers {some(layers)}."
     zero = ~vectors.scale.any(axis=1)
     if zero.any():
-        yield f"Role '{vectors.role}': every value is zero in layers {_listed(vectors.layers[zero].tolist())}."
-
-
-def _listed(layers: Sequence[int]) -> str:
-    shown = ", ".join(str(layer) for layer in layers[:12])
-    return shown + (f" and {len(layers) - 12} more" if len(layers) > 12 else "")
+        yield f"Role '{vectors.role}': every value is zero in layers {some(vectors.layers[zero].tolist())}."

@@ -1,7 +1,4 @@
-"""This module joins the readers: SOURCEs in, the norm vectors of checkpoints out, kept as extracts where asked.
-
-Many are read at once, under one bound of requests in flight.
-"""
+"""This module joins the readers: SOURCEs in, many at once, and their norm vectors out, kept as extracts where asked."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ from lnsim.checkpoint.opening import (
     Origin,
     choose_paths,
     find_source,
+    open_checkpoint,
     open_found,
     open_stored,
     origin_of,
@@ -42,10 +40,8 @@ from lnsim.checkpoint.vectors import NormVectors, same_stored
 from lnsim.errors import LnsimError, StoreError
 from lnsim.paths import vectors_dir
 
-__all__ = ["Extracted", "extract", "extract_and_keep", "extract_many", "load", "read_many", "read_pair"]
-
+# Checkpoints read at once: enough that some can ask while others think. Ten would hold 8 MiB more of headers.
 _AT_ONCE = 4
-"""Checkpoints read at once: enough that some can ask while others think. Ten would hold 8 MiB more of headers."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -54,29 +50,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A question whose source is known, before anything of it is read; ``begun`` says when it was first asked about.
-
-    ``origin`` is what the source is, ``path`` where its extract goes; both are None where nothing will be written.
-    """
+    """A question whose source is known, before anything of it is read."""
 
     question: Question
     found: Found
-    origin: Origin | None
-    path: Path | None
-    begun: float
+    origin: Origin | None  # None, as the path, where nothing will be written
+    path: Path | None  # where the extract goes
+    begun: float  # when it was first asked about
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What was read for a question, and is not written yet.
-
-    ``prepared`` goes to ``path``, if anybody said where; it is None where the file, that of the vectors, is there.
-    """
+    """What was read for a question, and is not written yet."""
 
     question: Question
     vectors: NormVectors
-    prepared: tuple[tuple[StoredTensor, ...], Provenance] | None = field(repr=False)
-    path: Path | None = None
+    prepared: tuple[tuple[StoredTensor, ...], Provenance] | None = field(repr=False)  # None where the file is there
+    path: Path | None = None  # where it goes, if anybody said
 
     def keep(self, path: Path | None = None) -> NormVectors:
         """Write the extract if it is not there, and return the vectors with its path; raises as ``write_extract``."""
@@ -111,7 +101,7 @@ def extract(
     """
     begun = time.perf_counter()
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
-    opened = open_found(find_source(question.source, revision), progress=progress)
+    opened = open_checkpoint(question.source, revision, progress=progress)
     return replace(read_norms(opened, question, progress=progress).vectors(), seconds=time.perf_counter() - begun)
 
 
@@ -127,20 +117,7 @@ def extract_and_keep(
     again: bool = False,
     progress: Progress = no_progress,
 ) -> NormVectors:
-    """Read the norm vectors of a source as ``extract`` does, and keep them as an extract; ``path`` says where.
-
-    What was asked before at the same commit, and lies in the folder, is not read from the Hub again. A file that is no
-    extract of the same source is never replaced, and what such an extract holds stays in it.
-
-    Args:
-        out: folder for the extract, ``data/vectors`` of the project by default. A source that is a stored extract
-            already is not written again unless a folder is given.
-        name: file name of the extract; by default made of the repo id and the commit, or of the path.
-        again: read from the Hub even what is there.
-
-    Raises:
-        LnsimError: a sentence on what could not be read or written.
-    """
+    """Read the norm vectors of a source and keep them, as ``extract_many`` does; raises LnsimError as ``extract``."""
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
     (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
     if isinstance(found, LnsimError):
@@ -157,12 +134,18 @@ def extract_many(
     in_flight: int = IN_FLIGHT,
     progress: Progress = no_progress,
 ) -> Iterator[NormVectors | LnsimError]:
-    """Read and keep the norm vectors of every source; one that fails does not stop the others.
+    """Read the norm vectors of every source and keep them as extracts; one that fails does not stop the others.
 
-    What each source is, and where its extract goes, is known of all of them before the first is read. Files are written
-    by the calling thread alone, as the answers come in: for each question in turn its vectors, or the error that says
-    why there are none. ``name`` is for a single question; ``in_flight`` requests are made at once, of all sources
-    together.
+    For each question in turn come its vectors, whose ``path`` is the extract, or the error that says why there are
+    none. What each source is, and where its extract goes, is known of all of them before the first is read. What was
+    asked before at the same commit is not read from the Hub again. A file that is no extract of the same source is
+    never replaced, and what such an extract holds stays in it. Only the calling thread writes files.
+
+    Args:
+        out: folder for the extracts, by default ``data/vectors``, where a stored extract is not written again.
+        name: file name for a single question; by default made of the repo id and the commit, or of the path.
+        again: read from the Hub even what is there.
+        in_flight: requests at once, of all sources together.
     """
     find = partial(_find, stays=out is None, in_flight=in_flight)
     found = list(_answers(questions, find, lambda plan: plan, no_progress))
@@ -181,10 +164,7 @@ def extract_many(
 
 
 def read_many(questions: Sequence[Question], *, progress: Progress = no_progress) -> Iterator[Extracted | LnsimError]:
-    """Read the norm vectors of every source and write nothing; what was kept before of the same commit is taken.
-
-    For each question in turn comes what was read, which can be kept later, or the error that says why nothing was.
-    """
+    """Read every source, or what was kept of the same commit, and write nothing: answers or errors, in turn."""
     return _answers(questions, _look_and_read, lambda found: found, progress)
 
 
@@ -208,10 +188,7 @@ def read_pair(
 
 
 def load(source: str | Path) -> NormVectors:
-    """Read a stored model by name, or a folder or file on disk; never the network.
-
-    Raises:
-        SourceError: when there is neither; near names are suggested.
+    """Read a stored model by name, or a folder or file on disk; SourceError, with near names, where there is neither.
 
     >>> load("SmolLM2-135M-Instruct")["pre_attention"].scale.shape
     (30, 576)
@@ -222,10 +199,7 @@ def load(source: str | Path) -> NormVectors:
 
 
 def _find(question: Question, *, stays: bool, in_flight: int, progress: Progress) -> _Plan:
-    """Find what a question's source is, and of a repo its commit; an extract that ``stays`` is not written again.
-
-    That is one request at most, so no progress is told.
-    """
+    """Find what a question's source is, and of a repo its commit; an extract that ``stays`` is not written again."""
     begun = time.perf_counter()
     found = find_source(question.source, question.revision, in_flight=in_flight)
     stays = stays and found.path is not None and provenance_at(found.path) is not None
@@ -269,10 +243,7 @@ def _read(plan: _Plan, *, again: bool = False, progress: Progress) -> Extracted:
 
 
 def _kept(plan: _Plan) -> Header | None:
-    """The header of the extract that lies where this one would: of the same source and commit, so the two can be one.
-
-    It may be damaged behind its header.
-    """
+    """The header of the extract that lies where this one would, if of the same source and commit."""
     header = None if plan.path is None else kept_header(plan.path)
     known = None if header is None else read_provenance(header)
     if known is None or plan.origin is None:

@@ -15,36 +15,23 @@ from lnsim.checkpoint.reading import map_checkpoint
 from lnsim.checkpoint.roles import NormTensor, RoleMap
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.errors import RoleError
-from lnsim.tables import card, gap_notes, table
-from lnsim.text import printable
-
-__all__ = ["Inspection", "RoleSummary", "inspect"]
 
 
 @dataclass(frozen=True, slots=True)
 class RoleSummary:
-    """What the headers say of one role.
-
-    ``hidden_size`` is the largest where layers differ in channels, ``dtype`` the stored one, several joined by ``+``,
-    ``norm_type`` is ``rmsnorm`` or ``layernorm``, ``example`` the first tensor's name.
-    """
+    """What the headers say of one role."""
 
     n_layers: int
-    hidden_size: int
-    dtype: str
-    norm_type: str
+    hidden_size: int  # the largest, where layers differ in channels
+    dtype: str  # as stored, several joined by ``+``
+    norm_type: str  # rmsnorm or layernorm
     bias: bool
-    example: str
+    example: str  # the first tensor's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """A checkpoint as its headers show it; sizes in bytes.
-
-    ``source`` to ``part`` are those of the opened checkpoint, ``family`` to ``missing_layers`` those of its role map
-    (``roles`` by role key; ``other`` counts the norms without a role). Where no table fits, ``family`` is None and
-    ``problem`` says why. ``dtypes`` counts the tensors of each, ``shards`` has the size of each file.
-    """
+    """A checkpoint as its headers show it; where no table fits, ``family`` is None and ``problem`` says why."""
 
     source: str
     where: str
@@ -57,46 +44,21 @@ class Inspection:
     norm_type: str | None = None
     main_tower: str | None = None
     n_layers: Mapping[str, int] = field(default_factory=dict)
-    roles: Mapping[str, RoleSummary] = field(default_factory=dict)
+    roles: Mapping[str, RoleSummary] = field(default_factory=dict)  # by role key; ``other`` are those without a role
     missing_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    dtypes: Mapping[str, int]
-    shards: Mapping[str, int]
+    dtypes: Mapping[str, int]  # tensors of each
+    shards: Mapping[str, int]  # bytes of each
     n_tensors: int
     notes: tuple[str, ...]
     problem: str | None = None
     requests: int
     bytes_received: int
 
-    def __repr__(self) -> str:
-        roles = ", ".join(f"{role} {one.n_layers}" for role, one in self.roles.items()) or "no roles"
-        return printable(f"Inspection({self.where!r:.160}: {self.family or 'unknown family'}, {roles:.200})")
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (role, one.n_layers, one.hidden_size, one.dtype, one.norm_type, "yes" if one.bias else "no", one.example)
-            for role, one in self.roles.items()
-        ]
-        facts = (
-            f"family {self.family or 'unknown'} (model type {self.model_type or 'not told'})",
-            ", ".join(f"{tower} {n} blocks" for tower, n in self.n_layers.items()),
-            f"{self.n_tensors:,} tensors: {', '.join(f'{n:,} {dtype}' for dtype, n in self.dtypes.items())}",
-            f"{len(self.shards)} files, {sum(self.shards.values()):,} bytes",
-            f"commit {self.commit}" if self.commit else "no commit recorded",
-            f"{self.requests} requests, {self.bytes_received:,} bytes" if self.requests else "",
-        )
-        notes = gap_notes(self.missing_layers.items(), self.notes)
-        notes += [f"no roles: {self.problem}"] if self.problem else []
-        header = ("role", "norms", "channels", "stored as", "norm", "β", "first tensor")
-        return card("Inspection", self.where, facts, [table(header, rows)] if rows else [], notes)
-
 
 def inspect(
     source: str | Path, revision: str | None = None, *, model_type: str | None = None, progress: Progress = no_progress
 ) -> Inspection:
-    """Describe what a SOURCE names; an unknown family is described too, with the reason that it has no roles.
-
-    Raises LnsimError when the checkpoint cannot be opened.
-    """
+    """Describe what a SOURCE names, of an unknown family too; LnsimError where it cannot be opened."""
     opened = open_checkpoint(str(source), revision, progress=progress)
     infos = opened.tensors
     told: dict[str, Any]
@@ -112,41 +74,32 @@ def inspect(
                 f"Tokens of the {' and '.join(fixed)} tower get fixed sines and cosines, so that its channels have an "
             )
             told["notes"] = (*found.notes, f"{said}order of their own: strangers of this kind agree in them.")
+    own = {name: getattr(opened, name) for name in ("source", "where", "repo_id", "revision", "commit", "part")}
     return Inspection(
-        source=opened.source,
-        where=opened.where,
-        repo_id=opened.repo_id,
-        revision=opened.revision,
-        commit=opened.commit,
-        part=opened.part,
         dtypes=dict(Counter(info.dtype for info in infos.values()).most_common()),
         shards={name: header.file_size for name, header in opened.headers.items()},
         n_tensors=len(infos),
         requests=opened.traffic.requests,
         bytes_received=opened.traffic.bytes_received,
-        **told | {"notes": (*opened.notes, *told.get("notes", ()))},
+        **own | told | {"notes": (*opened.notes, *told.get("notes", ()))},
     )
 
 
 def _summaries(role_map: RoleMap, infos: Mapping[str, TensorInfo]) -> dict[str, RoleSummary]:
     groups: dict[str, list[NormTensor]] = {}
-    biased: set[str] = set()
     for tensor in role_map.tensors:
-        if tensor.name not in infos:
-            continue  # it cannot be read, and a note says so
-        key = role_map.key(tensor)
-        if tensor.kind == "weight":
-            groups.setdefault(key, []).append(tensor)
-        else:
-            biased.add(key)
+        if tensor.name in infos:  # else it cannot be read, and a note says so
+            groups.setdefault(role_map.key(tensor), []).append(tensor)
+    weights = {key: [one for one in group if one.kind == "weight"] for key, group in groups.items()}
     return {
         key: RoleSummary(
-            n_layers=len(group),
-            hidden_size=max((infos[one.name].shape or (1,))[-1] for one in group),
-            dtype="+".join(sorted({infos[one.name].dtype for one in group})),
-            norm_type=group[0].norm_type,
-            bias=key in biased,
-            example=group[0].name,
+            n_layers=len(own),
+            hidden_size=max((infos[one.name].shape or (1,))[-1] for one in own),
+            dtype="+".join(sorted({infos[one.name].dtype for one in own})),
+            norm_type=own[0].norm_type,
+            bias=len(own) < len(groups[key]),
+            example=own[0].name,
         )
-        for key, group in groups.items()
+        for key, own in weights.items()
+        if own
     }

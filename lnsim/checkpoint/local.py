@@ -1,7 +1,4 @@
-"""This module opens checkpoints on disk: a folder, one safetensors file, or a snapshot in the Hub's cache.
-
-Files are read in place by position; nothing is loaded but the headers and the ranges asked for.
-"""
+"""This module opens checkpoints on disk: a folder, one safetensors file, or a snapshot in the Hub's cache."""
 
 from __future__ import annotations
 
@@ -13,17 +10,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from lnsim.checkpoint.contents import settle
-from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, read_header
-from lnsim.checkpoint.format.layout import (
-    ADAPTER_CONFIG_NAME,
-    CONFIG_NAME,
-    INDEX_NAME,
-    Layout,
-    find_layout,
-    named_file,
-    parse_index,
-)
+from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, parse_header
+from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, CONFIG_NAME, INDEX_NAME, Layout, find_layout, named_file
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.names import RepoName, is_repo_id
 from lnsim.checkpoint.source import (
@@ -35,44 +23,33 @@ from lnsim.checkpoint.source import (
     check_totals,
     file_in,
     parse_config,
+    settle,
 )
 from lnsim.errors import FormatError, HeaderError, LnsimError, RangeError, SourceError
-
-__all__ = ["commit_of_reference", "find_snapshot", "open_local", "open_snapshot", "path_on_disk"]
 
 _OF_A_MODEL = "models--"
 _SNAPSHOTS = "snapshots"
 
 
-def open_local(
-    path: Path, *, source: str | None = None, repo_id: str | None = None, commit: str | None = None, part: str = ""
-) -> Checkpoint:
-    """Open a folder or one ``.safetensors`` file and read its headers; ``source`` is what messages and results call it.
+def open_local(path: Path, *, source: str | None = None, where: str | None = None) -> Checkpoint:
+    """Open a folder or one ``.safetensors`` file; ``source`` is what results call it, ``where`` what messages do.
 
-    The rest is for a snapshot in the Hub's cache; ``part`` is the folder or file below the repo's root that it is.
-
-    Raises SourceError when nothing is there, FormatError when it holds no safetensors weights, HeaderError when a
-    header is wrong or the index and the headers disagree.
+    Raises SourceError when nothing is there, FormatError without safetensors weights, HeaderError for a wrong header.
     """
     source = source or path.name
-    where = f"{repo_id}@{commit}{'/' + part if part else ''}" if repo_id else source
+    where = where or source
     if os.path.isdir(path):
         folder, layout = path, find_layout(_listing(path, where), where=where)
     else:
         _check_file(path, where, what="folder or file")
         folder, layout = path.parent, named_file(path.name)
-    weight_map = {} if layout.index is None else parse_index(_read_small(folder, layout.index, where), where=where)
-    layout = layout.listed(weight_map.values()) if weight_map else layout
+    if layout.index is not None:
+        layout = layout.indexed(_read_small(folder, layout.index, where), where=where)
     headers, unread = _read_headers(folder, layout, where)
     traffic = Traffic()
-    opened = settle(
-        Checkpoint(source, where, headers, None, _fetch(folder, where, traffic), traffic, notes=layout.notes),
-        weight_map=weight_map,
-        unread=unread,
-        replicated=layout.replicated,
-        adapter_config=lambda: _read_config(folder, ADAPTER_CONFIG_NAME, where),
-    )
-    opened.repo_id, opened.commit, opened.part, opened.folder = repo_id, commit, part, folder
+    opened = Checkpoint(source, where, headers, None, _fetch(folder, where, traffic), traffic)
+    settle(opened, layout, unread, lambda: _read_config(folder, ADAPTER_CONFIG_NAME, where))
+    opened.folder = folder
     if (record := opened.record) is None:
         opened.config = _read_config(folder, CONFIG_NAME, where)
     else:  # an extract carries its own config and origin; they count more than a file that lies beside it
@@ -113,22 +90,21 @@ def find_snapshot(path: Path) -> tuple[Path, RepoName] | None:
     return home / _SNAPSHOTS / commit, RepoName(repo_id, commit, "/".join(below[2:]))
 
 
-def open_snapshot(folder: Path, name: RepoName, commit: str) -> Checkpoint:
-    """Open a snapshot, or the part of it that is named.
-
-    Raises LnsimError as ``open_local``, and SourceError when files that are needed are no longer in the cache.
-    """
-    path = folder / name.part
+def open_snapshot(folder: Path, name: RepoName) -> Checkpoint:
+    """Open a snapshot, or the part that is named; raises as ``open_local``, SourceError for a blob that is gone."""
+    path, commit = folder / name.part, folder.name
     _check_links(path, name.repo_id, commit)
-    typed = f"{name.repo_id}/{name.part}" if name.part else name.repo_id
+    below = f"/{name.part}" if name.part else ""
     try:
-        opened = open_local(path, source=typed, repo_id=name.repo_id, commit=commit, part=name.part)
+        opened = open_local(path, source=f"{name.repo_id}{below}", where=f"{name.repo_id}@{commit}{below}")
     except FormatError as error:
         raise FormatError(
             f"{error} The Hub's cache may hold only some of its files: with a network, {name.repo_id}@{commit} is read "
             f"from the Hub."
         ) from None
-    opened.revision = name.revision
+    opened.revision, opened.part = name.revision, name.part
+    if opened.record is None:
+        opened.repo_id, opened.commit = name.repo_id, commit
     return opened
 
 
@@ -194,13 +170,7 @@ def _listing(folder: Path, where: str) -> list[str]:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise _unreadable(error, where) from error
-    found = list(names)
-    for name in names:
-        if os.path.isdir(folder / name):
-            with suppress(OSError):  # its weights would only be named, not read
-                inner = sorted(os.listdir(folder / name))
-                found += [f"{name}/{file}" for file in inner if file.endswith(".safetensors")]
-    return found
+    return [*names, *sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*.safetensors"))]
 
 
 def _read_headers(folder: Path, layout: Layout, where: str) -> tuple[dict[str, Header], dict[str, LnsimError]]:
@@ -247,7 +217,7 @@ def _read_header(path: Path, *, where: str) -> Header:
         size = os.fstat(file.fileno()).st_size
         start = _read_at(file, ByteRange(0, min(size, DISGUISE_BYTES)), where=where) if size else b""
         stop = header_end(start, size, where=where)
-        return read_header(_read_at(file, ByteRange(0, stop), where=where), size, where=where)
+        return parse_header(_read_at(file, ByteRange(0, stop), where=where), size, where=where, lenient=True)
 
 
 def _check_file(path: Path, where: str, *, what: str = "file") -> None:
@@ -303,6 +273,5 @@ def _read_at(file: FileIO, span: ByteRange, *, where: str) -> bytes:
 
 
 def _unreadable(error: OSError | ValueError, where: str) -> SourceError:
-    """What the disk said, as one of ours."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return SourceError(f"Opening {where}: it cannot be read ({reason}).")

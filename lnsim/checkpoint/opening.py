@@ -1,8 +1,7 @@
 """This module decides what a SOURCE means, a path, a stored model's name or a repo on the Hub, and names its extract.
 
-The extracts of one call are named after a repo and its commit, or after as much of a path as is needed. All names are
-known, and held against what lies in the folder, before anything is read: a file that is no extract of the same source
-is never a target.
+The names of all extracts of one call are known, and held against what lies in the folder, before anything is read: a
+file that is no extract of the same source is never a target.
 """
 
 from __future__ import annotations
@@ -19,68 +18,48 @@ from typing import TYPE_CHECKING
 from lnsim.checkpoint.hub.names import RepoName, check_endpoint, parse_repo_name
 from lnsim.checkpoint.local import find_snapshot, open_local, open_snapshot, path_on_disk
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
-from lnsim.checkpoint.store import Identity, kept_header, provenance_at
+from lnsim.checkpoint.store import Identity, provenance_at
 from lnsim.errors import RepoNotFoundError, SourceError, StoreError
 from lnsim.paths import extract_name, find_stored, near_stored, stored_models
 
 if TYPE_CHECKING:
     from lnsim.checkpoint.hub.checkpoint import Repo
 
-__all__ = [
-    "IN_FLIGHT", "Found", "Origin", "choose_paths", "find_source", "lies_on_disk", "open_checkpoint", "open_found",
-    "open_stored", "origin_of",
-]  # fmt: skip
-
-IN_FLIGHT = 16
-"""Requests at once, unless told otherwise."""
-
-_LOOKS_LOCAL = re.compile(r"[.~/]|[A-Za-z]:[\\/]|.*\\")
-"""How a path begins that was meant as one, on Windows too."""
-
-_NEARLY = 0.75
-"""A name alone that is at least so much like a stored model's, as difflib counts, is taken for a slip."""
+IN_FLIGHT = 16  # requests at once, unless told otherwise
+_LOOKS_LOCAL = re.compile(r"[.~/]|[A-Za-z]:[\\/]|.*\\")  # what was meant as a path, on Windows too
+_NEARLY = 0.75  # a name alone that is at least so much like a stored model's, as difflib counts, is taken for a slip
 
 
 @dataclass(slots=True)
 class Found:
-    """What a SOURCE names: something on disk, or a repo on the Hub whose commit is asked for once, when it matters.
-
-    Exactly one of ``path`` and ``repo_name`` is there.
-    """
+    """What a SOURCE names: something on disk, or a repo on the Hub whose commit is asked for once, when it matters."""
 
     source: str
-    path: Path | None = None
+    path: Path | None = None  # of this and the next exactly one is there
     repo_name: RepoName | None = None
     in_flight: int = IN_FLIGHT
     _repo: Repo | None = None
 
     def commit(self) -> str | None:
-        """The commit that the Hub would read, None on disk; one request, or none where the revision is a commit itself.
-
-        Raises LnsimError with what the Hub answered.
-        """
+        """The commit that the Hub would read, None on disk: at most one request, LnsimError where it fails."""
         if self.repo_name is None:
             return None
         from lnsim.checkpoint.hub.cache import cached_snapshot, is_commit
 
-        revision = self.repo_name.revision
-        if revision is not None and is_commit(revision):
-            return revision
-        snapshot = cached_snapshot(self.repo_name.repo_id, revision, self.repo_name.part)
-        return self.pinned().commit if snapshot is None else snapshot.commit
+        if self.repo_name.revision is not None and is_commit(self.repo_name.revision):
+            return self.repo_name.revision
+        snapshot = cached_snapshot(self.repo_name)
+        return self.pinned(self.repo_name).commit if snapshot is None else snapshot.commit
 
-    def pinned(self) -> Repo:
-        """The repo at its commit, asked for once; raises SourceError for what lies on disk."""
+    def pinned(self, name: RepoName) -> Repo:
+        """The repo of this name at its commit, asked for once; raises LnsimError with what the Hub answered."""
         from lnsim.checkpoint.hub.checkpoint import pin
         from lnsim.checkpoint.hub.session import Settings
 
-        if self.repo_name is None:
-            raise SourceError(f"Opening '{self.source}': it lies on disk and has no commit.")
         if self._repo is None:
             settings = None if self.in_flight == IN_FLIGHT else Settings(max_in_flight=self.in_flight)
-            name = self.repo_name
             try:
-                self._repo = pin(name.repo_id, name.revision, name.part, settings=settings)
+                self._repo = pin(name, settings=settings)
             except RepoNotFoundError as error:
                 if not name.part or "@" in self.source or ":" in self.source:
                     raise
@@ -95,25 +74,20 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the norms of one source come from, and the names that its extract may have.
-
-    The file names come shortest first; each tells more of the source than the one before. ``folder`` is that of the
-    checkpoint, where it is one on disk.
-    """
+    """Where the norms of one source come from, and the names that its extract may have."""
 
     source: str
     identity: Identity
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of files, the shortest first; each tells more of the source than the one before
     commit: str | None = None
-    folder: Path | None = None
+    folder: Path | None = None  # of the checkpoint, where it is one on disk
 
 
 def find_source(source: str, revision: str | None = None, *, in_flight: int = IN_FLIGHT) -> Found:
-    """Decide what a SOURCE names, without any request.
+    """Decide what a SOURCE names, without any request: a path, then a stored model, then a repo on the Hub.
 
-    A path that exists comes first, then a stored model's name, then the Hub. Raises SourceError when it can be none of
-    them, is nearly a stored model's name, or has no revisions and one is given; HubError when it lies on the Hub, and
-    ``HF_ENDPOINT`` is no address.
+    Raises SourceError when it can be none of them, is nearly a stored model's name, or has no revisions and one is
+    given; HubError for a repo where ``HF_ENDPOINT`` is no address.
     """
     on_disk = _find_on_disk(source)
     if on_disk is None:
@@ -133,13 +107,11 @@ def open_found(found: Found, *, progress: Progress = no_progress) -> Checkpoint:
     # Imported here and below, so that no local reader pays for the network code.
     from lnsim.checkpoint.hub.cache import cached_snapshot
 
-    name = found.repo_name
-    snapshot = cached_snapshot(name.repo_id, name.revision, name.part)
-    if snapshot is not None:
+    if (snapshot := cached_snapshot(found.repo_name)) is not None:
         return snapshot
     from lnsim.checkpoint.hub.checkpoint import open_pinned
 
-    return open_pinned(found.pinned(), progress)
+    return open_pinned(found.pinned(found.repo_name), progress)
 
 
 def open_checkpoint(source: str, revision: str | None = None, *, progress: Progress = no_progress) -> Checkpoint:
@@ -156,8 +128,8 @@ def _of_repo_id(source: str) -> Path | None:
     """The one extract that was made from the files of this repo, under whatever name it is stored."""
     if source.count("/") != 1:
         return None
-    headers = {path: kept_header(path) for path in stored_models().values()}
-    of_repo = [path for path, header in headers.items() if header and header.metadata.get("repo_id") == source]
+    kept = {path: provenance_at(path) for path in stored_models().values()}
+    of_repo = [path for path, provenance in kept.items() if provenance and provenance.repo_id == source]
     return of_repo[0] if len(of_repo) == 1 else None
 
 
@@ -187,25 +159,23 @@ def choose_paths(origins: Sequence[Origin], folder: Path) -> list[Path | StoreEr
     source of the call nor a file in the folder has.
     """
     first = {origin.identity: origin for origin in reversed(origins)}  # one that stands there twice has one name
-    taken = {one: path for one, origin in first.items() if (path := _kept_path(origin, folder)) is not None}
-    open_ones = {one: origin for one, origin in first.items() if one not in taken}
-    levels = dict.fromkeys(open_ones, 0)
-    while clashing := _clashing(open_ones, levels, folder):
-        longer = [one for one in clashing if levels[one] + 1 < len(open_ones[one].names)]
+    kept = {one: path for one, origin in first.items() if (path := _kept_path(origin, folder)) is not None}
+    names = {one: list(origin.names) for one, origin in first.items() if one not in kept}
+    while clashing := _clashing(names, folder):
+        longer = [one for one in clashing if len(names[one]) > 1]
         if not longer:
             break
         for one in longer:
-            levels[one] += 1
-    named = {one: folder / origin.names[levels[one]] for one, origin in open_ones.items()}
-    return [_answer(origin, taken | named, clashing, folder) for origin in origins]
+            names[one].pop(0)
+    paths = kept | {one: folder / left[0] for one, left in names.items()}
+    return [_answer(origin, paths[origin.identity], origin.identity in clashing, folder) for origin in origins]
 
 
 def _open_path(path: Path, source: str) -> Checkpoint:
     cached = find_snapshot(path)
     if cached is None:
         return open_local(path, source=source)
-    folder, name = cached
-    return open_snapshot(folder, name, folder.name)
+    return open_snapshot(*cached)
 
 
 def _find_on_disk(source: str) -> Path | None:
@@ -252,29 +222,24 @@ def _path_names(path: Path) -> tuple[str, ...]:
 
 
 def _kept_path(origin: Origin, folder: Path) -> Path | None:
-    """The extract of this source that is there already."""
     paths = (folder / name for name in origin.names)
     return next((path for path in paths if (kept := provenance_at(path)) and kept.identity == origin.identity), None)
 
 
-def _clashing(origins: dict[Identity, Origin], levels: dict[Identity, int], folder: Path) -> list[Identity]:
-    """Those whose name another one has as well, whatever its capitals, or a file in the folder."""
-    names = {one: origin.names[levels[one]] for one, origin in origins.items()}
-    users = Counter(name.casefold() for name in names.values())
-    return [one for one, name in names.items() if users[name.casefold()] > 1 or os.path.lexists(folder / name)]
+def _clashing(names: dict[Identity, list[str]], folder: Path) -> list[Identity]:
+    """Those whose first name another one has as well, whatever its capitals, or a file in the folder."""
+    users = Counter(left[0].casefold() for left in names.values())
+    return [one for one, (name, *_) in names.items() if users[name.casefold()] > 1 or os.path.lexists(folder / name)]
 
 
-def _answer(
-    origin: Origin, paths: dict[Identity, Path], clashing: Sequence[Identity], folder: Path
-) -> Path | StoreError:
+def _answer(origin: Origin, path: Path, clashes: bool, folder: Path) -> Path | StoreError:
     lead = f"Keeping the norms of '{origin.source}'"
     if origin.folder is not None and folder.exists() and os.path.samefile(origin.folder, folder):
         return StoreError(
             f"{lead}: '{folder}' holds the checkpoint itself, where an extract could be taken for its weights. Name "
             f"another folder with --out. Nothing was read."
         )
-    path = paths[origin.identity]
-    if origin.identity in clashing:
+    if clashes:
         return StoreError(
             f"{lead}: '{path}' is the name of another file or source, and is not replaced, since it is no extract of "
             f"this source. Move it away, or name another folder with --out. Nothing was read."

@@ -7,20 +7,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
-from lnsim.checkpoint.roles import ROLES, RoleMap, map_roles
+from lnsim.checkpoint.families.table import ROLES
+from lnsim.checkpoint.roles import RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
 from lnsim.checkpoint.store import ANSWERS_KEY, ROLES_KEY, Identity, Provenance, StoredTensor, json_texts, read_sources
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.errors import RoleError, StoreError
 from lnsim.version import __version__
 
-__all__ = ["Question", "Reading", "map_checkpoint", "read_norms"]
-
-_TOWER_KEY = "main_tower"
-"""Metadata key of an extract: the checkpoint's main tower, which a narrowed extract does not show any more."""
+_TOWER_KEY = "main_tower"  # in an extract's metadata; a narrowed one does not show it any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +35,14 @@ class Question:
 
     @classmethod
     def of(
-        cls,
-        source: str | Path,
-        roles: str | Iterable[str] | None = None,
-        revision: str | None = None,
-        *,
-        everything: bool = False,
-        model_type: str | None = None,
+        cls, source: str | Path, roles: str | Iterable[str] | None = None, revision: str | None = None, **how: Any
     ) -> Question:
         """A question from the arguments of ``extract``."""
         wanted = (roles,) if isinstance(roles, str) else roles
-        return cls(str(source), revision, None if wanted is None else tuple(wanted), everything, model_type)
+        return cls(str(source), revision, None if wanted is None else tuple(wanted), **how)
 
     def record(self) -> str:
-        """What an extract remembers, so that it answers the same question of the same commit, and no other.
-
-        The version stands in it because another version may know more roles.
-        """
+        """What an extract remembers, so that it answers the same question; another version may know more roles."""
         asked = {"roles": self.roles, "everything": self.everything, "model_type": self.model_type}
         tower = {} if self.tower is None else {"tower": self.tower}
         return json.dumps({"lnsim": __version__} | asked | tower)
@@ -69,15 +59,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Bytes of a checkpoint's norms and all that is known about them.
-
-    ``tensors`` are all that were read, also those only to be kept, each with the place it first came from.
-    """
+    """Bytes of a checkpoint's norms and all that is known about them."""
 
     opened: Checkpoint
     role_map: RoleMap
     selection: Selection
-    tensors: Mapping[str, StoredTensor] = field(repr=False)
+    tensors: Mapping[str, StoredTensor] = field(repr=False)  # all that were read, also those only to be kept
 
     def vectors(self) -> NormVectors:
         """The norm vectors by role; raises RoleError when the tensors of a role do not fit together."""
@@ -114,17 +101,14 @@ class Reading:
     ) -> tuple[tuple[StoredTensor, ...], Provenance]:
         """What ``write_extract`` needs to write these bytes; it holds on to nothing else of the checkpoint.
 
-        ``identity`` is given where the provenance does not tell it, ``answers`` are the questions that the extract
-        answers, ``roles`` the keys of those that it holds beside what was asked for.
+        ``identity`` is for what the provenance does not tell, ``answers`` and ``roles`` what an extract held before.
         """
         opened = self.opened
-        extra = {key: text for key, text in self._provenance_texts().items() if key not in ("repo_id", "revision")}
         looked_for = dict.fromkeys((*self.selection.tensors, *self.selection.missing_layers, *roles))
-        extra |= {ROLES_KEY: json.dumps(list(looked_for))}
-        extra |= {_TOWER_KEY: self.role_map.main_tower} | offset_texts(self.role_map.offset)
+        extra = self._provenance_texts() | offset_texts(self.role_map.offset)
+        extra |= {ROLES_KEY: json.dumps(list(looked_for)), _TOWER_KEY: self.role_map.main_tower}
         extra |= {} if identity is None else identity.texts()
-        if answers:
-            extra |= {ANSWERS_KEY: json.dumps(list(dict.fromkeys(answers)))}
+        extra |= {ANSWERS_KEY: json.dumps(list(dict.fromkeys(answers)))} if answers else {}
         # The family that read the checkpoint, where someone named another than its config does.
         named = {"model_type": self.role_map.model_type} if self.role_map.told or not opened.config else {}
         provenance = Provenance(

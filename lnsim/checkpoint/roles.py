@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lnsim.checkpoint.families.choice import KINDS_KEY, Choice, Evidence, choose, unknown_family
 from lnsim.checkpoint.families.config import parts_of_layers
-from lnsim.checkpoint.families.matching import UNKNOWN_KIND, Match, Tower, match_norms
-from lnsim.checkpoint.families.names import NormName, adapter_kind, collapse, norm_names, unwrap
-from lnsim.checkpoint.families.notes import block_counts, has_blocks, missing_layers, notes_for
+from lnsim.checkpoint.families.matching import PER_HEAD_ROLES, UNKNOWN_KIND, Match, Tower, match_norms
+from lnsim.checkpoint.families.names import WORDS, NormName, adapter_kind, collapse, norm_names, unwrap
 from lnsim.checkpoint.families.offset import decide_offset, offset_sentence
-from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS
+from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS, Pattern
 from lnsim.checkpoint.store import FORMAT
-from lnsim.checkpoint.vectors import Offset
-from lnsim.errors import RoleError
-
-__all__ = ["ROLES", "NormTensor", "RoleMap", "map_roles"]
+from lnsim.checkpoint.vectors import Offset, key_of
+from lnsim.errors import RoleError, named
 
 KINDS = ("weight", "bias")
 NO_OFFSET = Offset()
@@ -33,40 +30,25 @@ LEAVES = frozenset(
     for stack in family.stacks
     for pattern in stack.patterns
 )
-MAX_CHANNELS = 1 << 20
-"""Values of one norm; the widest known model has 16,384 channels."""
-MAX_VALUES = 1 << 24
-"""Values of all norms of a checkpoint, three times those of the largest known one; they fit 200 MB in float32."""
-# In a block of two norms these names mean that the other names changed their role too.
-TELLTALES = (
-    "pre_feedforward_layernorm",
-    "post_feedforward_layernorm",
-    "post_self_attn_layernorm",
-    "post_mlp_layernorm",
-)
-TOWER_WORDS = {
-    "vision": ("vision", "visual", "image", "vit", "vpm", "resampler"),
-    "audio": ("audio", "speech", "apm"),
-    "mtp": ("mtp",),
-}
+MAX_REASONS = 8  # why norms have no role, a sentence each
+MAX_CHANNELS = 1 << 20  # values of one norm; the widest known model has 16,384 channels
+MAX_VALUES = 1 << 24  # of all norms of a checkpoint, three times those of the largest known one
+TELLTALES = tuple(WORDS["telltales"])
+TOWER_WORDS: Mapping[str, Sequence[str]] = WORDS["towers"]
 
 
 @dataclass(frozen=True, slots=True)
 class NormTensor:
-    """One norm parameter: where it sits and how its stored bytes become the effective gamma or beta.
-
-    ``layer`` is zero-based, -1 outside the blocks. ``offset`` is added to a stored weight for the effective gamma.
-    ``shared`` marks a norm that feeds attention and MLP at once.
-    """
+    """One norm parameter: where it sits and how its stored bytes become the effective gamma or beta."""
 
     name: str
     tower: str
-    layer: int
+    layer: int  # zero-based, -1 outside the blocks
     role: str
     kind: str
     norm_type: str
-    offset: float
-    shared: bool
+    offset: float  # added to a stored weight for the effective gamma
+    shared: bool  # it feeds attention and MLP at once
 
     def __post_init__(self) -> None:
         told = (self.tower, TOWERS), (self.role, ROLES), (self.kind, KINDS), (self.norm_type, NORM_TYPES)
@@ -79,42 +61,23 @@ class NormTensor:
 
 @dataclass(frozen=True, slots=True)
 class RoleMap:
-    """The norms of a checkpoint with their roles.
-
-    ``n_layers`` holds the blocks expected of each tower (from the config where it tells, else counted).
-    ``missing_layers`` maps a role key to the layers that lack its weight, gaps by design included; -1 stands for a
-    norm outside the blocks (``final``, ``embedding``). ``notes`` are sentences for the reader. ``shown`` is what an
-    extract must add to its config to be read alike: the kinds of layer that only other tensors of the checkpoint show.
-    ``offset`` is what is added where the family stores gamma minus one; ``told`` says that a person named the family.
-    """
+    """The norms of a checkpoint with their roles."""
 
     family: str
     model_type: str
     main_tower: str
     norm_type: str
     tensors: tuple[NormTensor, ...]
-    n_layers: Mapping[str, int]
-    missing_layers: Mapping[str, tuple[int, ...]]
-    notes: tuple[str, ...]
-    shown: Mapping[str, Any] = field(default_factory=dict)
+    n_layers: Mapping[str, int]  # blocks of each tower, from the config where it tells, else counted
+    missing_layers: Mapping[str, tuple[int, ...]]  # by role key, those that lack its weight; -1 outside the blocks
+    notes: tuple[str, ...]  # sentences for the reader
+    shown: Mapping[str, Any] = field(default_factory=dict)  # kinds of layer that only tensors show, for an extract
     offset: Offset = NO_OFFSET
-    told: bool = False
-
-    def __post_init__(self) -> None:
-        if self.main_tower not in TOWERS or self.norm_type not in NORM_TYPES:
-            raise RoleError(
-                f"The role map of family {self.family!r} has the main tower {self.main_tower!r} and the norm type "
-                f"{self.norm_type!r}; expected one of {', '.join(TOWERS)} and one of {', '.join(NORM_TYPES)}."
-            )
+    told: bool = False  # a person named the family
 
     def key(self, tensor: NormTensor) -> str:
         """The role as the user writes it: bare in the main tower, else ``tower/role``."""
-        return role_key(self.main_tower, tensor.tower, tensor.role)
-
-
-def role_key(main_tower: str, tower: str, role: str) -> str:
-    """``pre_attention`` in the main tower, ``encoder/pre_attention`` in another."""
-    return role if tower == main_tower else f"{tower}/{role}"
+        return key_of(f"{tensor.tower}/{tensor.role}", self.main_tower)
 
 
 def map_roles(
@@ -133,72 +96,62 @@ def map_roles(
     ``metadata`` are the free texts of the files. Raises RoleError where no table reads this family, none of its block
     norms is there, or the names contradict the table.
     """
-    if config is not None and not isinstance(config, Mapping):
-        raise RoleError(
-            f"While reading the config of {where}: expected a JSON object, found {type(config).__name__}. Check the "
-            f"repo's config.json."
-        )
-    base = (config or {}).get("base_model_name_or_path")
-    norms = norm_names(shapes, LEAVES)
-    _check_wrappers(norms, where)
-    try:
-        choice = choose(_evidence(norms, shapes, config, where), config, model_type)
-    except RoleError as error:
-        kind = adapter_kind(shapes)
-        raise (_adapter_error(kind, norms, base, where) if kind else error) from None
-    metadata = metadata or {}
-    chosen = metadata.get("format") == FORMAT
-    matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=chosen)
-    _check_sizes(matches, where)
-    _check_kinds(matches, where)
-    _check_layout(choice, matches, where)
-    main = _main_tower(choice, matches, main_tower, lowest=-1 if chosen else 0)
-    adapter = adapter_kind(shapes) if main is None or _gaps(choice, matches) else None
-    if adapter and main is None:
-        matches = match_norms(norms, (*choice.towers, *choice.beside), where, partial=True)
-        main = _main_tower(choice, matches, main_tower, lowest=-1)
-    if main is None and adapter:
-        raise _adapter_error(adapter, norms, base, where)
-    if main is None:
-        found = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
-        raise unknown_family([match.norm for match in matches], where, found)
-    told = model_type is not None
-    roles = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata, told=told), told)
-    if not adapter:
-        return roles
-    # What an adapter lacks is no gap: its base model has it.
-    note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
-    return replace(roles, missing_layers={}, notes=(*roles.notes, note))
-
-
-def _towers(choice: Choice, matches: Sequence[Match]) -> tuple[Tower, ...]:
-    return (*choice.towers, *(tower for tower in choice.beside if has_blocks(tower, matches)))
-
-
-def _gaps(choice: Choice, matches: Sequence[Match]) -> dict[tuple[str, str], tuple[int, ...]]:
-    towers = _towers(choice, matches)
-    return missing_layers(towers, matches, block_counts(towers, matches))
+    with named(RoleError, f"While giving roles to the norms of {where}"):
+        if config is not None and not isinstance(config, Mapping):
+            found = type(config).__name__
+            raise RoleError(f"expected a JSON object as its config, found {found}. Check the repo's config.json.")
+        base = (config or {}).get("base_model_name_or_path")
+        norms = norm_names(shapes, LEAVES)
+        _check_wrappers(norms)
+        try:
+            choice = choose(_evidence(norms, shapes, config), config, model_type)
+        except RoleError as error:
+            kind = adapter_kind(shapes)
+            raise (_adapter_error(kind, norms, base) if kind else error) from None
+        chosen = (metadata or {}).get("format") == FORMAT
+        matches = match_norms(norms, choice.every_tower, partial=chosen)
+        _check_sizes(matches)
+        _check_kinds(matches)
+        _check_layout(choice, matches)
+        main = _main_tower(choice, matches, main_tower, lowest=-1 if chosen else 0)
+        adapter = adapter_kind(shapes) if main is None else None
+        if adapter:
+            matches = match_norms(norms, choice.every_tower, partial=True)
+            main = _main_tower(choice, matches, main_tower, lowest=-1)
+        if main is None and adapter:
+            raise _adapter_error(adapter, norms, base)
+        if main is None:
+            lacking = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
+            raise unknown_family([match.norm for match in matches], lacking)
+        told = model_type is not None
+        roles = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata or {}, told=told), told)
+        adapter = adapter or (adapter_kind(shapes) if roles.missing_layers else None)
+        if not adapter:
+            return roles
+        # What an adapter lacks is no gap: its base model has it.
+        note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."
+        return replace(roles, missing_layers={}, notes=(*roles.notes, note))
 
 
 def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offset, told: bool) -> RoleMap:
-    towers = _towers(choice, matches)
+    towers = (*choice.towers, *(tower for tower in choice.beside if _has_blocks(tower, matches)))
     biased = frozenset(match.norm.template for match in matches if match.norm.kind == "bias")
-    gaps = {role_key(main, *key): layers for key, layers in _gaps(choice, matches).items()}
-    notes = [*notes_for(choice, matches)]
+    counts = _block_counts(towers, matches)
+    gaps = _missing_layers(towers, matches, counts)
+    notes = [*_notes_for(choice, matches)]
     if shown := _shown(towers):
         notes.append("The config does not tell the kinds of the layers: taken from the other tensors that they hold.")
     notes.append(offset_sentence(offset))
-    usual = choice.family.stacks[0].tower
-    if main != usual:
+    if main != (usual := choice.family.stacks[0].tower):
         notes.append(f"Roles without a tower's name are those of the {main} tower, not of the {usual} tower.")
     return RoleMap(
         family=choice.family.name,
         model_type=choice.model_type,
         main_tower=main,
-        norm_type=next(t.stack.norm_type for t in (*towers, *choice.beside) if t.stack.tower == main),
+        norm_type=next(t.stack.norm_type for t in choice.every_tower if t.stack.tower == main),
         tensors=tuple(_tensor(match, main, biased, offset) for match in matches),
-        n_layers=block_counts(towers, matches),
-        missing_layers=gaps,
+        n_layers=counts,
+        missing_layers={key_of("/".join(key), main): layers for key, layers in gaps.items()},
         notes=tuple(filter(None, notes)),
         shown=shown,
         offset=offset,
@@ -206,28 +159,133 @@ def _role_map(choice: Choice, matches: Sequence[Match], main: str, offset: Offse
     )
 
 
-def _adapter_error(kind: str, norms: Sequence[NormName], base: object, where: str) -> RoleError:
-    """The error for an adapter whose file holds no norms, or only some of a model that is not told."""
-    named = f" ({str(base)[:200]})" if base else ""
+def _has_blocks(tower: Tower, matches: Iterable[Match]) -> bool:
+    return any(match.tower is tower and match.pattern and match.layer >= 0 for match in matches)
+
+
+def _notes_for(choice: Choice, matches: Sequence[Match]) -> Iterator[str]:
+    """The notes of a role map: the choice's own, then those on blocks, heads and norms left as other."""
+    yield from choice.notes
+    wrappers = dict.fromkeys(wrapper for match in matches for wrapper in match.norm.wrappers)
+    if wrappers:
+        yield f"Left out of the names when they were matched: {', '.join(wrappers)}."
+    if choice.family.note:
+        yield choice.family.note
+    for tower in choice.every_tower:
+        yield from _tower_notes(tower, [match for match in matches if match.tower is tower and match.pattern])
+    for tower in choice.beside:
+        if not _has_blocks(tower, matches):
+            yield f"The config tells of a {tower.stack.tower} tower; no blocks of it were found under a known prefix."
+    if any(_is_per_head(match) for match in matches):
+        yield "The query or key norms are stored a head at a time: several vectors a layer."
+    yield from _other_notes(matches)
+
+
+def _tower_notes(tower: Tower, own: Sequence[Match]) -> Iterator[str]:
+    in_blocks = [match for match in own if match.layer >= 0]
+    if in_blocks and tower.n_blocks is None:
+        yield f"The config does not tell the number of {tower.stack.tower} blocks: counted from the names."
+    if tower.stack.bias is False and any(match.norm.kind == "bias" for match in in_blocks):
+        yield f"The {tower.stack.tower} norms carry biases that this family does not have: added by a converter?"
+
+
+def _is_per_head(match: Match) -> bool:
+    if match.pattern is None or match.pattern.role not in PER_HEAD_ROLES:
+        return False
+    return len(match.norm.shape) == 2 or "#" in match.pattern.path
+
+
+def _other_notes(matches: Iterable[Match]) -> Iterator[str]:
+    """One sentence for each reason why norms have no role."""
+    reasons: dict[str, list[NormName]] = {}
+    for match in matches:
+        if match.pattern is None:
+            reasons.setdefault(match.why, []).append(match.norm)
+    for why, norms in list(reasons.items())[:MAX_REASONS]:
+        yield f"Read as other ({why}): {', '.join(collapse(norms))}."
+    if len(reasons) > MAX_REASONS:
+        yield f"Read as other for {len(reasons) - MAX_REASONS} more reasons."
+
+
+def _block_counts(towers: Sequence[Tower], matches: Sequence[Match]) -> dict[str, int]:
+    """The number of blocks of each tower, from the config where it tells, else from the highest layer found."""
+    counts: dict[str, int] = {}
+    for tower in towers:
+        own = [match.layer for match in matches if match.tower is tower and match.pattern and not match.mtp]
+        found = max(own, default=-1) + 1
+        n_blocks = found if tower.n_blocks is None else tower.n_blocks
+        if n_blocks:
+            counts[tower.stack.tower] = max(n_blocks, counts.get(tower.stack.tower, 0))
+        mtp = {match.layer for match in matches if match.tower is tower and match.mtp}
+        if tower.stack.mtp and (mtp or tower.n_mtp):
+            counts["mtp"] = tower.n_mtp or len(mtp)
+    return counts
+
+
+def _missing_layers(
+    towers: Sequence[Tower], matches: Sequence[Match], counts: dict[str, int]
+) -> dict[tuple[str, str], tuple[int, ...]]:
+    """The layers without a weight of a role that is promised, or found in some other layer; -1 outside the blocks."""
+    gaps: dict[tuple[str, str], tuple[int, ...]] = {}
+    for tower in towers:
+        own = [m for m in matches if m.tower is tower and m.pattern and m.norm.kind == "weight"]
+        for key, patterns in _by_role(tower).items():
+            of_mtp = tower.stack.mtp and key[0] == "mtp"
+            here = [m for m in own if m.pattern in patterns and m.mtp == of_mtp]
+            have, found = {m.layer for m in here}, {m.pattern for m in here}
+            # A norm is promised where every such model has it; where a key of the config decides, where that says so.
+            config = tower.config
+            promising = [p for p in patterns if p in found or (config.get(p.key) is True if p.key else not p.optional)]
+            missing = tuple(layer for layer in _promised(tower, key[0], promising, counts) if layer not in have)
+            if missing:
+                gaps[key] = missing
+    return gaps
+
+
+def _by_role(tower: Tower) -> dict[tuple[str, str], list[Pattern]]:
+    """The tower's lines by role; those of the multi-token-prediction blocks apart."""
+    roles: dict[tuple[str, str], list[Pattern]] = {}
+    for pattern in tower.stack.patterns:
+        if pattern.role == "other":
+            continue
+        if pattern.kinds != ("mtp",):
+            roles.setdefault((tower.stack.tower, pattern.role), []).append(pattern)
+        if tower.stack.mtp and pattern.in_block and (not pattern.kinds or "mtp" in pattern.kinds):
+            roles.setdefault(("mtp", pattern.role), []).append(pattern)
+    return roles
+
+
+def _promised(tower: Tower, name: str, patterns: Sequence[Pattern], counts: dict[str, int]) -> Iterator[int]:
+    if any(not pattern.in_block for pattern in patterns):
+        yield from (-1,) if counts.get(name) else ()
+    elif name == "mtp" and tower.stack.mtp:
+        start = counts.get(tower.stack.tower, 0)
+        yield from range(start, start + counts.get("mtp", 0)) if patterns else ()
+    else:
+        for layer in range(counts.get(tower.stack.tower, 0)):
+            kind = tower.kind(layer)
+            if any((not p.kinds or not kind or kind in p.kinds) and kind not in p.free for p in patterns):
+                yield layer
+
+
+def _adapter_error(kind: str, norms: Sequence[NormName], base: object) -> RoleError:
+    of = f" ({str(base)[:200]})" if base else ""
     if not norms:
         return RoleError(
-            f"While giving roles to the norms of {where}: expected a model, found an adapter ({kind}), which holds "
-            f"changes of other weights and no norms of its own. Name its base model{named}, whose norms it uses."
+            f"expected a model, found an adapter ({kind}), which holds changes of other weights and no norms of its "
+            f"own. Name its base model{of}, whose norms it uses."
         )
     return RoleError(
-        f"While giving roles to the norms of {where}: expected the names of a family's blocks, found an adapter "
-        f"({kind}) with some trained norms: {', '.join(collapse(norms))}. Pass the model_type of its base model{named} "
-        f"to read them."
+        f"expected the names of a family's blocks, found an adapter ({kind}) with some trained norms: "
+        f"{', '.join(collapse(norms))}. Pass the model_type of its base model{of} to read them."
     )
 
 
-def _evidence(
-    norms: Sequence[NormName], shapes: Iterable[str], config: Mapping[str, Any] | None, where: str
-) -> Evidence:
+def _evidence(norms: Sequence[NormName], shapes: Iterable[str], config: Mapping[str, Any] | None) -> Evidence:
     told = (config or {}).get(KINDS_KEY)
     parts = functools.cache(lambda: parts_of_layers(unwrap(name)[0] for name in shapes))
     vectors = [norm for norm in norms if len(norm.shape) == 1]
-    return Evidence(vectors, parts, told if isinstance(told, Mapping) else {}, where)
+    return Evidence(vectors, parts, told if isinstance(told, Mapping) else {})
 
 
 def _shown(towers: Iterable[Tower]) -> dict[str, Any]:
@@ -239,32 +297,31 @@ def _shown(towers: Iterable[Tower]) -> dict[str, Any]:
     return {KINDS_KEY: kinds} if kinds else {}
 
 
-def _check_kinds(matches: Iterable[Match], where: str) -> None:
+def _check_kinds(matches: Iterable[Match]) -> None:
     """Raise RoleError for a norm whose role depends on the kind of its layer, where nothing tells that kind."""
     unknown = [match for match in matches if match.why == UNKNOWN_KIND and match.pattern is None]
     if unknown:
         layers = ", ".join(str(layer) for layer in sorted({match.layer for match in unknown})[:12])
         raise RoleError(
-            f"While giving roles to the norms of {where}: what {unknown[0].norm.name!r:.120} feeds depends on the kind "
-            f"of its layer; expected the config (such as its 'layer_types') or the layer's other tensors to tell it, "
-            f"found neither for layers {layers}. Put the model's config.json beside the file."
+            f"what {unknown[0].norm.name!r:.120} feeds depends on the kind of its layer; expected the config (such as "
+            f"its 'layer_types') or the layer's other tensors to tell it, found neither for layers {layers}. Put the "
+            f"model's config.json beside the file."
         )
 
 
-def _check_wrappers(norms: Iterable[NormName], where: str) -> None:
+def _check_wrappers(norms: Iterable[NormName]) -> None:
     """Raise RoleError for two norms that differ only in what wraps them, as a trained one beside its original."""
     paths: dict[tuple[object, ...], NormName] = {}
     for norm in norms:
         first = paths.setdefault((norm.template, norm.numbers, norm.kind), norm)
         if first is not norm and (first.wrappers or norm.wrappers):
             raise RoleError(
-                f"While giving roles to the norms of {where}: expected one norm a place, found {first.name!r:.160} and "
-                f"{norm.name!r:.160}, which differ only in what wraps them. Save the model unwrapped (or merged), so "
-                f"that one is left."
+                f"expected one norm a place, found {first.name!r:.160} and {norm.name!r:.160}, which differ only in "
+                f"what wraps them. Save the model unwrapped (or merged), so that one is left."
             )
 
 
-def _check_sizes(matches: Iterable[Match], where: str) -> None:
+def _check_sizes(matches: Iterable[Match]) -> None:
     """Raise RoleError for what no norm is, before it is read: a vector of a billion channels would be gigabytes."""
     total = 0
     for match in matches:
@@ -272,32 +329,27 @@ def _check_sizes(matches: Iterable[Match], where: str) -> None:
         total += size
         if size > MAX_CHANNELS or total > MAX_VALUES:
             raise RoleError(
-                f"While giving roles to the norms of {where}: expected at most {MAX_CHANNELS:,} values in a norm and "
-                f"{MAX_VALUES:,} in all, found {match.norm.name!r:.120} of shape {list(match.norm.shape)!s:.60}."
+                f"expected at most {MAX_CHANNELS:,} values in a norm and {MAX_VALUES:,} in all, found "
+                f"{match.norm.name!r:.120} of shape {list(match.norm.shape)!s:.60}."
             )
 
 
 def _main_tower(choice: Choice, matches: Sequence[Match], wanted: str | None, lowest: int) -> str | None:
-    """The tower wanted, else the first one that has block norms (with ``lowest`` -1: any norms); None where none has.
-
-    An extract may hold no norm of the main tower, and remembers which it is.
-    """
-    if lowest < 0 and any(tower.stack.tower == wanted for tower in (*choice.towers, *choice.beside)):
+    """The tower wanted, else the first with block norms (``lowest`` -1, for an extract: with any); None for none."""
+    if lowest < 0 and any(tower.stack.tower == wanted for tower in choice.every_tower):
         return wanted
     present = {m.tower.stack.tower for m in matches if m.pattern and m.tower and m.layer >= lowest and not m.mtp}
     if wanted in present:
         return wanted
-    towers = (tower.stack.tower for tower in (*choice.towers, *choice.beside))
+    towers = (tower.stack.tower for tower in choice.every_tower)
     return next((tower for tower in towers if tower in present), None)
 
 
-def _check_layout(choice: Choice, matches: Iterable[Match], where: str) -> None:
+def _check_layout(choice: Choice, matches: Iterable[Match]) -> None:
     """Raise RoleError where unmatched names show that the file has other blocks than its family."""
     strange = [m.norm for m in matches if m.pattern is None and m.norm.numbers and m.norm.template.endswith(TELLTALES)]
     if strange and not any(word in strange[0].template for words in TOWER_WORDS.values() for word in words):
-        raise unknown_family(
-            strange, where, f"the file has norms that the blocks of {choice.family.name!r} do not have"
-        )
+        raise unknown_family(strange, f"the file has norms that the blocks of {choice.family.name!r} do not have")
 
 
 def _tensor(match: Match, main: str, biased: frozenset[str], decided: Offset) -> NormTensor:

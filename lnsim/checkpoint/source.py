@@ -1,36 +1,32 @@
-"""This module holds an opened checkpoint, whatever its source, and reads its small JSON files."""
+"""This module holds an opened checkpoint, whatever its source, decides which of its tensors count, and reads its JSON.
+
+What cannot be read is an error once it is asked for, and a note until then: nobody needs the matrices. Where there is
+an index, it decides: a tensor counts in the shard that the index names for it and nowhere else.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lnsim.checkpoint.families.names import adapter_kind, norm_names
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise
 from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.store import Provenance, read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
-from lnsim.tables import card, table
 
-__all__ = [
-    "MAX_JSON_BYTES", "Checkpoint", "Fetch", "Progress", "Traffic", "check_totals", "file_in", "no_progress",
-    "parse_config", "parse_json", "shared_progress",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from lnsim.checkpoint.format.layout import Layout
 
-MAX_JSON_BYTES = 64 * 1024 * 1024
-"""A config or index over this size is refused: the largest known index has about 10 MB."""
-
-_MAX_JSON_PARTS = 3_000_000
-"""Values of a config, index, listing or all headers of a repo; 150,000 tensors, more than any model has, have 2 million
-in their headers."""
-
-_MAX_ALL_TENSORS = 300_000
-"""Tensors of all shards together; the largest known checkpoint has half of that."""
+MAX_JSON_BYTES = 64 * 1024 * 1024  # of a config or index; the largest known index has about 10 MB
+_MAX_JSON_PARTS = 3_000_000  # values of a config, index or listing; more than any model needs
+_MAX_ALL_TENSORS = 300_000  # of all shards together; the largest known checkpoint has half of that
 
 Progress = Callable[[int, int], None]
 """Called with the steps done and the steps planned, from any thread."""
@@ -107,26 +103,8 @@ class Checkpoint:
         headers = list(self.headers.values())
         return read_provenance(headers[0]) if len(headers) == 1 else None
 
-    def __repr__(self) -> str:
-        return f"Checkpoint({self.where!r:.160}: {', '.join(self.headers)!r:.120})"
-
-    def _repr_html_(self) -> str:
-        rows = [(name, len(one.tensors), one.file_size) for name, one in self.headers.items()]
-        traffic = f"{self.traffic.requests} requests, {self.traffic.bytes_received:,} bytes"
-        facts = (
-            f"model type {(self.config or {}).get('model_type', 'not told')}",
-            f"{sum(n for _, n, _ in rows):,} tensors in {len(rows)} files of {sum(size for *_, size in rows):,} bytes",
-            f"commit {self.commit}" if self.commit else "no commit recorded",
-            traffic if self.traffic.requests else "",
-        )
-        shown = table(("file", "tensors", "bytes"), rows)
-        return card("Checkpoint", self.where, facts, [shown], [f"note: {note}" for note in self.notes])
-
     def read(self, names: Iterable[str], progress: Progress = no_progress) -> dict[str, bytes]:
-        """Bytes of the tensors, all of them; ``progress`` is told how many reads are done of how many planned.
-
-        Raises LnsimError when one of them is in no shard or cannot be read, or its copies differ.
-        """
+        """Bytes of the tensors; LnsimError when one is in no shard or cannot be read, or its copies differ."""
         names = list(names)
         found = self._read(self.headers, self._by_shard(names), progress)
         for shard, header in self.copies.items():
@@ -140,10 +118,7 @@ class Checkpoint:
         return found
 
     def read_part(self, name: str, start: int, stop: int) -> bytes:
-        """The bytes ``[start, stop)`` of one tensor, for one too large to hold.
-
-        Raises LnsimError as ``read``, outside the tensor, and where ranks share it: each may have another part of it.
-        """
+        """The bytes ``[start, stop)`` of one tensor; LnsimError as ``read``, or where ranks share it."""
         (shard,) = self._by_shard([name])
         if any(name in header.tensors for header in self.copies.values()):
             raise FormatError(
@@ -170,7 +145,6 @@ class Checkpoint:
         return empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """The tensor names wanted of each shard, by file name."""
         shard_of = self.shard_of
         found: dict[str, list[str]] = {}
         for name in names:
@@ -182,16 +156,161 @@ class Checkpoint:
         return found
 
 
+def settle(
+    opened: Checkpoint,
+    layout: Layout,
+    unread: Mapping[str, LnsimError],
+    adapter_config: Callable[[], Mapping[str, Any] | None],
+) -> Checkpoint:
+    """Decide what of a checkpoint counts: its headers are narrowed to that, its faults, copies and notes are filled.
+
+    It comes with the headers as each shard's file has them; ``unread`` are shards that the index names and whose
+    headers cannot be read, with the reasons. Raises LnsimError for the first tensor where none can be read, and for
+    an adapter.
+    """
+    headers, weight_map = opened.headers, layout.weight_map
+    opened.notes += layout.notes
+    refused = {
+        name: HeaderError(f"Reading the header of {file_in(opened.where, shard)}: {entry.reason}")
+        for shard, header in headers.items()
+        for name, entry in header.refused.items()
+        if not weight_map or weight_map.get(name) == shard
+    }
+    _refuse(opened, refused, "with a wrong entry in the header, or beyond the end of the file")
+    if weight_map:
+        _by_index(opened, weight_map, unread)
+    else:
+        _by_headers(opened, layout.replicated)
+    if opened.faults and not any(header.tensors for header in opened.headers.values()):
+        raise next(iter(opened.faults.values()))
+    if _is_adapter(headers):
+        raise _adapter_error(adapter_config, opened.where)
+    return opened
+
+
+def _refuse(opened: Checkpoint, faults: Mapping[str, LnsimError], why: str) -> None:
+    """Take tensors that cannot be read, with a note on how many and the first."""
+    opened.faults |= faults
+    if faults:
+        name, error = next(iter(faults.items()))
+        opened.notes += (
+            f"Not asked for and not readable: {_tensors(faults)} {why}; the first is {name!r:.120} "
+            f"({str(error).partition('; ')[0].rstrip('.'):.300}).",
+        )
+
+
+def _by_index(opened: Checkpoint, weight_map: Mapping[str, str], unread: Mapping[str, LnsimError]) -> None:
+    headers, faults = opened.headers, opened.faults
+    lost = {name: unread[shard] for name, shard in weight_map.items() if shard in unread}
+    _refuse(opened, lost, f"in {len(unread)} of the index's files, which cannot be read")
+    elsewhere = [
+        name
+        for name, shard in weight_map.items()
+        if shard in headers and name not in headers[shard].tensors and name not in faults
+    ]
+    _refuse(opened, _misplaced(elsewhere, headers, weight_map, opened.where), "not where the index says")
+    extra = {
+        name: shard for shard, header in headers.items() for name in header.tensors if weight_map.get(name) != shard
+    }
+    _narrow(opened, weight_map)
+    if unlisted := {name: shard for name, shard in extra.items() if name not in weight_map}:
+        norms = norm_names({name: headers[shard].tensors[name].shape for name, shard in unlisted.items()}, ())
+        first = norms[0].name if norms else next(iter(unlisted))
+        opened.notes += (
+            f"Left out, since the index does not list them: {_tensors(unlisted)}, {len(norms)} by name of a norm; the "
+            f"first is {first!r:.120} in {unlisted[first]}.",
+        )
+    twice = [name for name in extra if name in weight_map and name not in faults]
+    if twice:
+        opened.notes += (
+            f"In more than one file: {_tensors(twice)}; the index decides, so the first, {twice[0]!r:.120}, is that of "
+            f"{weight_map[twice[0]]} and not that of {extra[twice[0]]}.",
+        )
+
+
+def _narrow(opened: Checkpoint, shard_of: Mapping[str, str]) -> None:
+    opened.headers = {
+        shard: header.narrowed({name for name in header.tensors if shard_of.get(name) == shard})
+        for shard, header in opened.headers.items()
+    }
+
+
+def _misplaced(
+    names: Iterable[str], headers: Mapping[str, Header], weight_map: Mapping[str, str], where: str
+) -> dict[str, LnsimError]:
+    """Errors for tensors that the index names and their shards lack (huggingface_hub issue 4725)."""
+    names = list(names)
+    holder = {name: shard for shard, header in headers.items() for name in header.tensors} if names else {}
+    return {
+        name: HeaderError(
+            f"Comparing the index of {where} with its shards: tensor {name!r:.160} should lie in {weight_map[name]}, "
+            f"but {f'lies in {holder[name]}' if name in holder else 'no shard holds it'}; {len(names)} such in all. "
+            f"The upload is incomplete or mixed; nothing was read."
+        )
+        for name in names
+    }
+
+
+def _by_headers(opened: Checkpoint, replicated: bool) -> None:
+    headers = opened.headers
+    if len(headers) == 1:  # the usual case, and of up to 100,000 tensors
+        return
+    first: dict[str, str] = {}
+    clashes: dict[str, LnsimError] = {}
+    copied: dict[str, set[str]] = {}
+    for shard, header in headers.items():
+        for name, info in header.tensors.items():
+            other = first.setdefault(name, shard)
+            if other == shard:
+                continue
+            known = headers[other].tensors[name]
+            if replicated and (known.dtype, known.shape) == (info.dtype, info.shape):
+                copied.setdefault(shard, set()).add(name)
+            else:
+                clashes[name] = FormatError(
+                    f"Reading the headers of {opened.where}: tensor {name!r:.160} lies in both {other} and {shard}, so "
+                    f"which one counts is unclear."
+                )
+    _refuse(opened, clashes, "in more than one file, and no index says which counts")
+    _narrow(opened, {name: shard for name, shard in first.items() if name not in clashes})
+    opened.copies = {shard: headers[shard].narrowed(names - clashes.keys()) for shard, names in copied.items()}
+    if replicated:
+        opened.notes += (
+            f"Split over {len(headers)} ranks: each file may have its own copy of a tensor; the copies of what is "
+            f"asked for are compared byte by byte.",
+        )
+
+
+def _tensors(names: Sized) -> str:
+    return f"{len(names)} tensor{'' if len(names) == 1 else 's'}"
+
+
+def _is_adapter(headers: Mapping[str, Header]) -> bool:
+    """Whether files or tensors have the names of an adapter's, and no tensor that of a norm."""
+    shapes = {name: info.shape for header in headers.values() for name, info in header.tensors.items()}
+    named = any(shard.startswith("adapter_model") for shard in headers) or adapter_kind(shapes) is not None
+    return named and not norm_names(shapes, ())
+
+
+def _adapter_error(read_config: Callable[[], Mapping[str, Any] | None], where: str) -> FormatError:
+    """The error for an adapter, which names its base model where its own config does."""
+    try:
+        config = read_config() or {}
+    except LnsimError:  # its own config cannot be read; that it is an adapter is true all the same
+        config = {}
+    kind, base = config.get("peft_type"), config.get("base_model_name_or_path")
+    told = f" ({'LoRA' if kind == 'LORA' else kind:.40})" if isinstance(kind, str) else " (LoRA or one of its kin)"
+    of = f" of {base:.200}" if isinstance(base, str) and base else ""
+    return FormatError(f"Opening {where}: it is an adapter{told}{of}, without norms of its own: name its base model.")
+
+
 def file_in(where: str, file: str) -> str:
     """A file of a checkpoint, for messages; the checkpoint may be this file itself."""
     return where if f"/{where}".endswith(f"/{file}") else f"{where}/{file}"
 
 
 def check_totals(headers: Iterable[Header], *, where: str) -> None:
-    """Refuse shards whose headers are fair each by itself and too much together; ask after each one that is read.
-
-    Raises HeaderError when they have more bytes than one header may have, or too many tensors.
-    """
+    """Refuse shards whose headers are fair each by itself and too much together, with HeaderError."""
     headers = list(headers)
     n_bytes = sum(header.buffer_start for header in headers)
     n_tensors = sum(len(header.tensors) for header in headers)

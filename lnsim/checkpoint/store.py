@@ -1,9 +1,8 @@
 """This module writes extracts: small safetensors files with the original tensor names, bits and provenance.
 
 An extract is a checkpoint like any other. Its ``__metadata__`` says where each tensor's bytes came from, so that a
-reader of the numbers can go back to ``repo@commit/shard [start, stop)`` and compare the sha256. It is the only module
-of ``lnsim`` that writes weights to disk: to a temporary name first, read back, checked, then renamed, so that the file
-under its final name is always either the old extract or the whole new one.
+reader of the numbers can go back to ``repo@commit/shard [start, stop)`` and compare the sha256. The file under its
+final name is always either the old extract or the whole new one, read back and checked.
 """
 
 from __future__ import annotations
@@ -25,32 +24,15 @@ from lnsim.checkpoint.format.ranges import tensor_range
 from lnsim.checkpoint.vectors import TensorSource
 from lnsim.errors import HeaderError, StoreError
 
-__all__ = [
-    "ANSWERS_KEY", "FORMAT", "ROLES_KEY", "Identity", "Provenance", "StoredTensor", "json_texts", "kept_header",
-    "provenance_at", "read_provenance", "read_sources", "write_extract",
-]  # fmt: skip
+# Keys of an extract's metadata, and what marks it as one.
+FORMAT = "lnsim-extract-1"  # the value of ``format``
+ANSWERS_KEY = "answers"  # the questions that it answers
+ROLES_KEY = "roles_read"  # the role keys it holds, so that a narrowed one does not look as if layers were lost
+_ORIGIN_KEY = "origin"  # a digest of the path, for what lay on disk, so that it is known again and not told
+_PART_KEY = "part"  # the folder or file below the repo's root, for a part of it
 
-FORMAT = "lnsim-extract-1"
-"""Value of the metadata key ``format`` that marks an extract."""
-
-ANSWERS_KEY = "answers"
-"""Metadata key of an extract: the questions that it answers."""
-
-ROLES_KEY = "roles_read"
-"""Metadata key of an extract: the role keys it holds, so that a narrowed one does not look as if layers were lost."""
-
-_MAX_CONFIG_ITEMS = 256
-"""Longer lists in a config (label names, token lists) are left out of an extract: no role depends on them."""
-
-_MAX_DEPTH = 50
-"""Deeper parts of a config are left out too; the deepest known has 5 levels."""
-
-_ORIGIN_KEY = "origin"
-"""Metadata key of an extract of what lay on disk: a digest of its path, so that it is known again and not told."""
-
-_PART_KEY = "part"
-"""Metadata key of an extract of a part of a repo: the folder or file below its root."""
-
+_MAX_CONFIG_ITEMS = 256  # longer lists (label names, token lists) are left out: no role depends on them
+_MAX_DEPTH = 50  # deeper parts of a config are left out too; the deepest known has 5 levels
 _OWN_KEYS = {"format", "source", "repo_id", "commit", "revision", "model_type", "config", "tensors"}
 _OWN_KEYS |= {"hidden_size", "n_layers"}
 
@@ -77,14 +59,10 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a source is, whatever its commit: two extracts of one source may replace each other, and no other file.
+    """What a source is, whatever its commit: two extracts of one source may replace each other, and no other file."""
 
-    Its kind is ``repo`` (the name is the repo id), ``path`` (the digest of a path on disk) or ``name`` (of what was
-    made for the purpose).
-    """
-
-    kind: str
-    name: str
+    kind: str  # repo, path, or name: of what was made for the purpose
+    name: str  # the repo id, or the digest of a path on disk
     part: str = ""
 
     def texts(self) -> dict[str, str]:
@@ -96,19 +74,15 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What an extract remembers about its checkpoint.
+    """What an extract remembers about its checkpoint."""
 
-    ``source`` is what was read, as a person would write it, ``revision`` what was asked for and ``commit`` what was
-    read. Long lists of the config are left out. ``extra`` is anything else worth keeping: package, licence, ...
-    """
-
-    source: str
+    source: str  # what was read, as a person would write it
     repo_id: str | None
-    commit: str | None
-    revision: str | None
+    commit: str | None  # that was read
+    revision: str | None  # that was asked for
     model_type: str
-    config: Mapping[str, Any]
-    extra: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, Any]  # without long lists
+    extra: Mapping[str, str] = field(default_factory=dict)  # all else worth keeping: package, licence, ...
 
     @property
     def identity(self) -> Identity:
@@ -121,11 +95,7 @@ class Provenance:
 
 
 def write_extract(path: Path, tensors: Sequence[StoredTensor], provenance: Provenance) -> Path:
-    """Write an extract, check it by reading it back, and give it its name: the same arguments give the same bytes.
-
-    Raises StoreError when there is nothing to write, another file has the name, the disk refuses, or the file does not
-    read back the same.
-    """
+    """Write an extract and check it by reading it back; StoreError where that fails, or another file has the name."""
     if not tensors:
         raise StoreError(f"Writing {path.name}: there are no tensors to write.")
     content = _serialise(tensors, _metadata(tensors, provenance))
@@ -192,10 +162,7 @@ def read_provenance(header: Header) -> Provenance | None:
 
 
 def read_sources(header: Header) -> dict[str, TensorSource]:
-    """Where each tensor of an extract first came from, by tensor name.
-
-    Raises StoreError when the record is missing, malformed, or names other tensors than the file holds.
-    """
+    """Where each tensor of an extract first came from, by name; StoreError where the record is not that of the file."""
     record = _decoded(header.metadata.get("tensors", "{}"), dict[str, TensorSource], "record of byte ranges")
     if odd := sorted(record.keys() ^ header.tensors.keys()):
         raise StoreError(
@@ -235,15 +202,10 @@ def _trimmed(config: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: Any, left: int = _MAX_DEPTH) -> bool:
     """Whether lists and objects are nested deeper than what walks them by recursion should go."""
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
-        level = [item for items in inner for item in items]
-        if not level:
-            return False
-    return True
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return left == 0 or any(_is_deep(one, left - 1) for one in inner)
 
 
 def _serialise(tensors: Sequence[StoredTensor], metadata: Mapping[str, str]) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 from lnsim.checkpoint.families.config import (
     MEDIA_KEYS,
     TEXT_KEYS,
+    Config,
     Parts,
     block_count,
     nested_configs,
@@ -20,12 +21,8 @@ from lnsim.checkpoint.families.config import (
 )
 from lnsim.checkpoint.families.matching import Match, Tower, count_block_names, match_norms
 from lnsim.checkpoint.families.names import NormName, collapse
-from lnsim.checkpoint.families.table import FAMILIES, Family, Stack
+from lnsim.checkpoint.families.table import CLASSES, FAMILIES, Family, Stack
 from lnsim.errors import RoleError
-
-__all__ = ["KINDS_KEY", "Choice", "Evidence", "choose", "unknown_family"]
-
-Config = Mapping[str, Any]
 
 KINDS_KEY = "lnsim_layer_kinds"
 """In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
@@ -33,54 +30,37 @@ MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_laye
 MAX_FORMS = 1_000  # forms of names, all layers of one counted once; no family has a tenth of it
 MEDIA_WORDS = ("vision", "visual", "audio", "speech", "image")
 HOW_TO_ADD = (
-    "Add an entry to lnsim/checkpoint/families/families.toml (table.py beside it says how), or pass the model_type of "
+    "Add an entry to lnsim/checkpoint/families/families.toml (its top says how), or pass the model_type of "
     "a family with the same blocks."
 )
-# Repos with remote code may name a model type of their own and one of these classes.
-CLASSES = {
-    "LlamaForCausalLM": "llama",
-    "MistralForCausalLM": "mistral",
-    "MixtralForCausalLM": "mixtral",
-    "Qwen2ForCausalLM": "qwen2",
-    "Qwen3ForCausalLM": "qwen3",
-    "DeepseekV3ForCausalLM": "deepseek_v3",
-    "Glm4MoeForCausalLM": "glm4_moe",
-    "GPT2LMHeadModel": "gpt2",
-    "BertModel": "bert",
-    "BertForMaskedLM": "bert",
-    "RobertaForMaskedLM": "roberta",
-    "XLMRobertaModel": "xlm-roberta",
-}
 
 Meanings = Mapping[str, tuple[object, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The family, its towers with this checkpoint's config, towers that stand beside it, and sentences.
-
-    ``both_offsets`` says that families which store gamma and others which store it minus one have exactly these names.
-    """
+    """The family of a checkpoint, with what its config says of each tower."""
 
     family: Family
     model_type: str
     towers: tuple[Tower, ...]
-    beside: tuple[Tower, ...] = ()
+    beside: tuple[Tower, ...] = ()  # of other families: vision and audio
     notes: tuple[str, ...] = ()
-    both_offsets: bool = False
+    both_offsets: bool = False  # families which store gamma and others which store it minus one have these names
+
+    @property
+    def every_tower(self) -> tuple[Tower, ...]:
+        """Its own towers, then those beside them."""
+        return (*self.towers, *self.beside)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a checkpoint's tensors show: its norm-like names, and what its layers hold (read only where it is needed).
-
-    ``told`` are kinds of layer that an extract has on record, by tower.
-    """
+    """What a checkpoint's tensors show."""
 
     norms: Sequence[NormName]
-    parts: Callable[[], Parts]
-    told: Mapping[str, Any]
-    where: str
+    parts: Callable[[], Parts]  # what its layers hold, read only where it is needed
+    told: Mapping[str, Any]  # kinds of layer that an extract has on record, by tower
 
     def kinds(self, stack: Stack) -> tuple[str, ...]:
         """The kind of each layer of a stack, empty where its tensors show none."""
@@ -102,23 +82,20 @@ def choose(evidence: Evidence, config: Config | None, model_type: str | None) ->
         return _as_saved(_by_type(evidence, model_type), {}, evidence)
     for name, part in _declared(config, model_type):
         family = _variant(name, {**config, **tower_config(part, "text")})
-        if family is not None and not family.stacks:
-            raise _without_table(family, name, evidence.where)
         if family is not None:
             part = part if part.get("model_type") == name else config
-            towers = tuple(_towers_of(family, part, evidence))
-            choice = Choice(family, name, towers, tuple(_media(config, family, evidence)))
-            return _as_saved(choice, part, evidence)
+            choice = _chosen(family, name, part, evidence)
+            return _as_saved(replace(choice, beside=tuple(_media(config, family, evidence))), part, evidence)
     declared = model_type or config.get("model_type")
-    raise unknown_family(evidence.norms, evidence.where, f"the model type {str(declared)[:60]!r} has no table")
+    raise unknown_family(evidence.norms, f"the model type {str(declared)[:60]!r} has no table")
 
 
 def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
     """The choice as it is where the file has its names, else with those of the first release or of one tower alone."""
-    norms, every = evidence.norms, (*choice.towers, *choice.beside)
+    norms, every = evidence.norms, choice.every_tower
     known = count_block_names(norms, every)
     for family in FAMILIES:
-        towers = tuple(_towers_of(family, config, evidence)) if choice.model_type in family.native else ()
+        towers = _towers_of(family, config, evidence) if choice.model_type in family.native else ()
         towers = tuple(tower for tower in towers if count_block_names(norms, [tower]))
         if (number := count_block_names(norms, towers)) > known:
             known, own = number, {tower.stack.tower for tower in towers}
@@ -151,7 +128,6 @@ def _declared(config: Config, model_type: str | None) -> Iterator[tuple[str, Con
 
 
 def _variant(model_type: str, config: Config) -> Family | None:
-    """The first family of a model type whose ``when`` holds."""
     return next((f for f in FAMILIES if model_type in f.model_types and (f.when is None or f.when(config))), None)
 
 
@@ -172,20 +148,17 @@ def _media(config: Config, family: Family, evidence: Evidence) -> Iterator[Tower
 
 
 def _by_names(evidence: Evidence) -> Choice:
-    """The family of a bare file: the complete set of names must fit, and every family that fits must agree.
-
-    Raises RoleError where no family fits, or those that do disagree.
-    """
-    norms, where = evidence.norms, evidence.where
+    """The family of a bare file; RoleError where none has exactly these names, or those that do disagree."""
+    norms = evidence.norms
     distinct = _distinct(norms)
     if len(distinct) > MAX_FORMS:
-        raise unknown_family(norms, where, f"there is no config, and {len(distinct)} different names fit no table")
+        raise unknown_family(norms, f"there is no config, and {len(distinct)} different names fit no table")
     fitting = list(_fitting(evidence))
     if not fitting:
-        raise unknown_family(norms, where, "there is no config, and no table has exactly these names")
+        raise unknown_family(norms, "there is no config, and no table has exactly these names")
     names = ", ".join(dict.fromkeys(family.name for family, _, _ in fitting))
     if any(roles != fitting[0][2] for _, _, roles in fitting):
-        raise unknown_family(norms, where, f"there is no config, and the tables with these names disagree: {names}")
+        raise unknown_family(norms, f"there is no config, and the tables with these names disagree: {names}")
     notes = [f"No config: roles from names alone; families with exactly these names: {names}."]
     both = len({tower.stack.offset for _, towers, _ in fitting for tower in towers}) > 1
     family, towers, _ = fitting[0]
@@ -219,26 +192,22 @@ def _alone(tower: Tower, evidence: Evidence) -> Tower | None:
 
 
 def _by_type(evidence: Evidence, model_type: str) -> Choice:
-    """The family of a model type without its config: where the config would decide, the block norms must.
-
-    Raises RoleError where the model type has no table, or its block norms fit several layouts.
-    """
-    norms, where = evidence.norms, evidence.where
+    """The family of a model type without its config; RoleError where its block norms fit several layouts."""
+    norms = evidence.norms
     variants = [family for family in FAMILIES if model_type in family.model_types]
     if not variants:
-        raise unknown_family(norms, where, f"the model type {model_type[:60]!r} has no table")
+        raise unknown_family(norms, f"the model type {model_type[:60]!r} has no table")
     if len(variants) > 1:
-        layouts = [
-            family for family in variants if _fit(tuple(_towers_of(family, {}, evidence)), evidence, whole=False)
-        ]
-        if len(layouts) != 1:
-            raise unknown_family(
-                norms, where, f"{model_type!r} has several layouts, and there is no config to tell which"
-            )
-        variants = layouts
-    if not variants[0].stacks:
-        raise _without_table(variants[0], model_type, where)
-    return Choice(variants[0], model_type, tuple(_towers_of(variants[0], {}, evidence)))
+        variants = [family for family in variants if _fit(_towers_of(family, {}, evidence), evidence, whole=False)]
+        if len(variants) != 1:
+            raise unknown_family(norms, f"{model_type!r} has several layouts, and there is no config to tell which")
+    return _chosen(variants[0], model_type, {}, evidence)
+
+
+def _chosen(family: Family, model_type: str, config: Config, evidence: Evidence) -> Choice:
+    if not family.stacks:
+        raise RoleError(f"'{model_type}' has no table. {family.note}.")
+    return Choice(family, model_type, _towers_of(family, config, evidence))
 
 
 def _distinct(norms: Sequence[NormName]) -> list[NormName]:
@@ -253,7 +222,7 @@ def _fit(towers: Sequence[Tower], evidence: Evidence, whole: bool = True) -> Mea
     """
     norms = evidence.norms if any(tower.kinds for tower in towers) else _distinct(evidence.norms)
     try:
-        matches = match_norms(norms, towers, evidence.where)
+        matches = match_norms(norms, towers)
     except RoleError:
         return None
     blocks = [match for match in matches if match.norm.numbers]
@@ -289,34 +258,21 @@ def _meaning(match: Match) -> tuple[object, ...]:
     return (stack.tower, pattern.role, pattern.shared, pattern.norm_type or stack.norm_type, match.mtp)
 
 
-def _towers_of(family: Family, config: Config, evidence: Evidence) -> Iterator[Tower]:
+def _towers_of(family: Family, config: Config, evidence: Evidence) -> tuple[Tower, ...]:
     """The towers of a family, with the number and the kinds of their blocks."""
-    return (_tower_of(stack, tower_config(config, stack.tower), evidence) for stack in family.stacks)
+    return tuple(_tower_of(stack, tower_config(config, stack.tower), evidence) for stack in family.stacks)
 
 
 def _tower_of(stack: Stack, part: Config, evidence: Evidence) -> Tower:
     """One tower; its kinds of layer are those of its part of the config, else those that the tensors show."""
     kinds = tuple(stack.kinds(part)) if stack.kinds else ()
-    count = block_count(part, stack.counts, evidence.where)
-    return Tower(
-        stack,
-        part,
-        None if count is None else count * stack.sub_blocks,
-        block_count(part, MTP_COUNTS, evidence.where),
-        kinds or evidence.kinds(stack),
-    )
+    count = block_count(part, stack.counts)
+    n_blocks = None if count is None else count * stack.sub_blocks
+    return Tower(stack, part, n_blocks, block_count(part, MTP_COUNTS), kinds or evidence.kinds(stack))
 
 
-def unknown_family(norms: Sequence[NormName], where: str, found: str) -> RoleError:
+def unknown_family(norms: Sequence[NormName], found: str) -> RoleError:
     """The error for a checkpoint that no table reads."""
     names = collapse(norms)
     listed = f"Its norm-like names: {', '.join(names)}." if names else "It has no norm-like names at all."
-    return RoleError(
-        f"While giving roles to the norms of {where}: expected a family that lnsim knows, but {found}. "
-        f"{listed} {HOW_TO_ADD}"
-    )
-
-
-def _without_table(family: Family, model_type: str, where: str) -> RoleError:
-    """The error for a family that is known and cannot have a table; its note says why."""
-    return RoleError(f"While giving roles to the norms of {where}: '{model_type}' has no table. {family.note}.")
+    return RoleError(f"expected a family that lnsim knows, but {found}. {listed} {HOW_TO_ADD}")

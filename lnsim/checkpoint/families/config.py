@@ -5,35 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lnsim.checkpoint.families.names import is_number
+from lnsim.checkpoint.families.names import WORDS, is_number
 from lnsim.errors import RoleError
-
-__all__ = [
-    "CONDITIONS", "KINDS", "MEDIA_KEYS", "TEXT_KEYS", "Config", "Parts", "block_count", "nested_configs",
-    "parts_of_layers", "shown_kinds", "tower_config",
-]  # fmt: skip
 
 Config = Mapping[str, Any]
 Parts = Mapping[str, Mapping[int, frozenset[str]]]
 """What the layers under a prefix hold: the first component behind the layer's number, and the first two."""
 
-TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config", "decoder")
-MEDIA_KEYS = {
-    "vision": ("vision_config", "visual_config", "vit_config", "vision_encoder_config"),
-    "audio": ("audio_config", "speech_config", "encoder_config", "audio_encoder_config"),
-}
+TEXT_KEYS: Sequence[str] = WORDS["nested"]["text"]
+MEDIA_KEYS: Mapping[str, Sequence[str]] = {tower: WORDS["nested"][tower] for tower in ("vision", "audio")}
+COMMON: Mapping[str, str] = WORDS["layers"]
 MAX_NESTED = 3  # Qwen-Omni: config -> thinker_config -> text_config
 HYBRID_LETTERS = {"M": "mixer", "*": "attention", "-": "mlp", "E": "moe"}
-# Two words for all that the families call them: attention, and a mixer that is none.
-COMMON: Mapping[str, str] = {
-    **dict.fromkeys(("full_attention", "sliding_attention"), "attention"),
-    **dict.fromkeys(("linear_attention", "mamba", "mamba2", "recurrent", "conv"), "mixer"),
-}
 MAX_LAYERS = 10_000
 MAX_PARTS = 12  # components of a name; the deepest known layer number stands fifth
 
 
-def nested_configs(config: Config, keys: tuple[str, ...], depth: int = MAX_NESTED) -> Iterator[Config]:
+def nested_configs(config: Config, keys: Sequence[str], depth: int = MAX_NESTED) -> Iterator[Config]:
     """Yield the nested configs under any of ``keys``, outer before inner; a thinker's towers lie one level down."""
     for key in dict.fromkeys((*keys, "thinker_config")):
         inner = config.get(key)
@@ -46,8 +34,7 @@ def nested_configs(config: Config, keys: tuple[str, ...], depth: int = MAX_NESTE
 def tower_config(config: Config, tower: str) -> Config:
     """The keys that hold for ``tower``: its nested config, over the outer one for the text towers."""
     if tower in MEDIA_KEYS:
-        found = next(nested_configs(config, MEDIA_KEYS[tower]), None)
-        return config if found is None else found
+        return next(nested_configs(config, MEDIA_KEYS[tower]), config)
     if tower in ("encoder", "decoder") and isinstance(config.get(tower), Mapping):
         inner = config[tower]
         return {**config, **inner, **_text_config(inner)}
@@ -56,13 +43,10 @@ def tower_config(config: Config, tower: str) -> Config:
 
 def _text_config(config: Config) -> Config:
     """The innermost nested text config, flattened over those that hold it; empty where there is none."""
-    merged: dict[str, Any] = {}
-    for inner in nested_configs(config, TEXT_KEYS):
-        merged.update(inner)
-    return merged
+    return {key: value for inner in nested_configs(config, TEXT_KEYS) for key, value in inner.items()}
 
 
-def block_count(config: Config, keys: tuple[str, ...], where: str) -> int | None:
+def block_count(config: Config, keys: Sequence[str]) -> int | None:
     """The number of blocks that the config promises, None where it tells none; RoleError outside of 0 to 10,000."""
     for key in keys:
         value = config.get(key)
@@ -70,8 +54,8 @@ def block_count(config: Config, keys: tuple[str, ...], where: str) -> int | None
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_LAYERS:
             raise RoleError(
-                f"While reading the config of {where}: '{key}' is {str(value)[:40]!r}; expected a whole number of "
-                f"blocks from 0 to {MAX_LAYERS}. Check the repo's config.json."
+                f"in its config '{key}' is {str(value)[:40]!r}; expected a whole number of blocks from 0 to "
+                f"{MAX_LAYERS}. Check the repo's config.json."
             )
         return value
     return None
@@ -79,11 +63,16 @@ def block_count(config: Config, keys: tuple[str, ...], where: str) -> int | None
 
 def layer_types(config: Config) -> tuple[str, ...]:
     """The list ``layer_types`` (or its older names), empty where there is none."""
-    for key in ("layer_types", "layers_block_type"):
+    told = _listed_kinds(config, "layer_types", "layers_block_type")
+    return told or _split(config, config.get("full_attn_idxs"), "attention", "mixer")  # LFM2's first configs
+
+
+def _listed_kinds(config: Config, *keys: str) -> tuple[str, ...]:
+    for key in keys:
         value = config.get(key)
         if isinstance(value, list) and all(isinstance(kind, str) for kind in value):
             return tuple(COMMON.get(kind, kind) for kind in value)
-    return _split(config, "full_attn_idxs", "attention", "mixer")  # LFM2's first configs
+    return ()
 
 
 def hybrid_pattern(config: Config) -> tuple[str, ...]:
@@ -94,30 +83,16 @@ def hybrid_pattern(config: Config) -> tuple[str, ...]:
     return layer_types(config)
 
 
-def jamba_kinds(config: Config) -> tuple[str, ...]:
-    """Jamba: one attention layer every ``attn_layer_period``, from ``attn_layer_offset``; the others are Mamba."""
-    period, offset = config.get("attn_layer_period"), config.get("attn_layer_offset")
-    if not isinstance(period, int) or not isinstance(offset, int) or period < 1:
-        return layer_types(config)
-    return tuple("attention" if layer % period == offset else "mixer" for layer in range(_count(config)))
-
-
 def recurrent_kinds(config: Config) -> tuple[str, ...]:
     """RecurrentGemma: ``block_types`` repeated over the layers."""
-    types = config.get("block_types") or config.get("_block_types")
-    if not isinstance(types, list) or not types or not all(isinstance(kind, str) for kind in types):
-        return ()
-    return tuple(COMMON.get(types[layer % len(types)], types[layer % len(types)]) for layer in range(_count(config)))
+    kinds = _listed_kinds(config, "block_types", "_block_types")
+    return tuple(kinds[layer % len(kinds)] for layer in range(_count(config))) if kinds else ()
 
 
 def kimi_kinds(config: Config) -> tuple[str, ...]:
     """Kimi Linear: ``full_attn_layers`` counts the attention layers from one."""
-    linear = config.get("linear_attn_config")
-    layers = linear.get("full_attn_layers") if isinstance(linear, Mapping) else None
-    if not isinstance(layers, list):
-        return layer_types(config)
-    chosen = [layer - 1 for layer in layers if isinstance(layer, int)]
-    return _split({**config, "full_attn_layers": chosen}, "full_attn_layers", "attention", "mixer")
+    linear = next(nested_configs(config, ("linear_attn_config",)), {})
+    return _split(config, linear.get("full_attn_layers"), "attention", "mixer", first=1) or layer_types(config)
 
 
 def kv_sharing(config: Config) -> tuple[str, ...]:
@@ -153,18 +128,19 @@ def shown_kinds(marks: str, prefixes: Iterable[str], parts: Parts) -> tuple[str,
     return tuple(kinds.get(layer, "") for layer in range(max(kinds, default=-1) + 1))
 
 
-def _last_of_each(config: Config, period: object) -> tuple[str, ...]:
-    if not isinstance(period, int) or period < 1:
+def _every(config: Config, period: object, place: object = -1) -> tuple[str, ...]:
+    """Attention once every ``period`` layers, at a place of it (by default the last), a mixer in the others."""
+    if not isinstance(period, int) or not isinstance(place, int) or period < 1:
         return ()
-    return tuple("mixer" if (layer + 1) % period else "attention" for layer in range(_count(config)))
+    place = period - 1 if place == -1 else place
+    return tuple("attention" if layer % period == place else "mixer" for layer in range(_count(config)))
 
 
-def _split(config: Config, key: str, listed: str, others: str) -> tuple[str, ...]:
-    """The kind ``listed`` for the layers under ``key`` and ``others`` for the rest; empty without such a list."""
-    layers = config.get(key)
+def _split(config: Config, layers: object, listed: str, others: str, first: int = 0) -> tuple[str, ...]:
+    """The kind ``listed`` for these layers, counted from ``first``, ``others`` for the rest; empty without a list."""
     if not isinstance(layers, list):
         return ()
-    chosen = {layer for layer in layers if isinstance(layer, int)}
+    chosen = {layer - first for layer in layers if isinstance(layer, int)}
     return tuple(listed if layer in chosen else others for layer in range(_count(config)))
 
 
@@ -184,21 +160,22 @@ def _falcon_norms(config: Config) -> str:
 
 KINDS: Mapping[str, Callable[[Config], Sequence[str]]] = {
     # Bailing's hybrid: attention in the last layer of each ``layer_group_size``, six where the config is silent.
-    "bailing_kinds": lambda c: layer_types(c) or _last_of_each(c, c.get("layer_group_size", 6)),
+    "bailing_kinds": lambda c: layer_types(c) or _every(c, c.get("layer_group_size", 6)),
     # Bamba: ``attn_layer_indices`` lists the attention layers, the others are Mamba.
-    "bamba_kinds": lambda c: _split(c, "attn_layer_indices", "attention", "mixer") or layer_types(c),
+    "bamba_kinds": lambda c: _split(c, c.get("attn_layer_indices"), "attention", "mixer") or layer_types(c),
     "hybrid_pattern": hybrid_pattern,
-    "jamba_kinds": jamba_kinds,
+    # Jamba: one attention layer every ``attn_layer_period``, from ``attn_layer_offset``; the others are Mamba.
+    "jamba_kinds": lambda c: _every(c, c.get("attn_layer_period"), c.get("attn_layer_offset")) or layer_types(c),
     "kimi_kinds": kimi_kinds,
     "kv_sharing": kv_sharing,
     "layer_types": layer_types,
     # Llama 3.2 Vision: ``cross_attention_layers`` look at the image, the others at the text.
-    "mllama_kinds": lambda c: _split(c, "cross_attention_layers", "cross", "attention"),
+    "mllama_kinds": lambda c: _split(c, c.get("cross_attention_layers"), "cross", "attention"),
     # Qwen3-Next and 3.5: attention in every fourth layer, as their config class has it where the config is silent.
-    "qwen_kinds": lambda c: layer_types(c) or _last_of_each(c, c.get("full_attention_interval", 4)),
+    "qwen_kinds": lambda c: layer_types(c) or _every(c, c.get("full_attention_interval", 4)),
     "recurrent_kinds": recurrent_kinds,
     # Zamba: a hybrid layer is a block of attention in front of a Mamba layer.
-    "zamba_kinds": lambda c: layer_types(c) or _split(c, "hybrid_layer_ids", "hybrid", "mixer"),
+    "zamba_kinds": lambda c: layer_types(c) or _split(c, c.get("hybrid_layer_ids"), "hybrid", "mixer"),
 }
 """By name in the table, what tells the kind of each layer from the config."""
 

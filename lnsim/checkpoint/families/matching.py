@@ -11,8 +11,6 @@ from lnsim.checkpoint.families.names import NormName
 from lnsim.checkpoint.families.table import Pattern, Stack
 from lnsim.errors import RoleError
 
-__all__ = ["PER_HEAD_ROLES", "UNKNOWN_KIND", "Match", "Tower", "count_block_names", "match_norms"]
-
 MTP_MARKS = ("enorm", "hnorm", "shared_head.norm")
 MAX_MTP_BLOCKS = 16
 PER_HEAD_ROLES = ("q_norm", "k_norm")
@@ -104,9 +102,7 @@ def count_block_names(norms: Iterable[NormName], towers: Iterable[Tower]) -> int
     return sum(found)
 
 
-def match_norms(
-    norms: Sequence[NormName], towers: Sequence[Tower], where: str, *, partial: bool = False
-) -> list[Match]:
+def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], *, partial: bool = False) -> list[Match]:
     """Match every norm-like name, in order; a two-dimensional tensor that is no per-head norm is dropped.
 
     A norm outside the blocks stands at their prefix; with ``partial`` also where the tower has no blocks. Raises
@@ -116,18 +112,18 @@ def match_norms(
     # The blocks that carry a norm only multi-token-prediction blocks have.
     marked = frozenset(n.numbers[0] for n in norms if len(n.numbers) == 1 and n.template.endswith(MTP_MARKS))
     first = [_look_up(norm, index, marked, None) for norm in norms]
-    roots = _block_roots(first, where)
+    roots = _block_roots(first)
     matches = []
     for norm, match in zip(norms, first, strict=True):
         if match.pattern is not None and not match.pattern.in_block and not (partial and id(match.tower) not in roots):
             match = _look_up(norm, index, marked, roots)
         if len(norm.shape) == 1 or match.pattern is not None:
             matches.append(match)
-    _check_places(matches, where)
+    _check_places(matches)
     return matches
 
 
-def _check_places(matches: Iterable[Match], where: str) -> None:
+def _check_places(matches: Iterable[Match]) -> None:
     places: dict[tuple[object, ...], str] = {}
     for match in matches:
         if match.pattern is None or match.pattern.role == "other" or "#" in match.pattern.path:
@@ -136,9 +132,9 @@ def _check_places(matches: Iterable[Match], where: str) -> None:
         first = places.setdefault(place, match.norm.name)
         if first != match.norm.name:
             raise RoleError(
-                f"While giving roles to the norms of {where}: '{first}' and '{match.norm.name}' would both be the "
-                f"{match.pattern.role} {match.norm.kind} of layer {match.layer}; expected one. "
-                f"Read a checkpoint that holds one model, or pass the model_type that fits its blocks."
+                f"'{first}' and '{match.norm.name}' would both be the {match.pattern.role} {match.norm.kind} of layer "
+                f"{match.layer}; expected one. Read a checkpoint that holds one model, or pass the model_type that "
+                f"fits its blocks."
             )
 
 
@@ -175,7 +171,7 @@ def _place(norm: NormName, tower: Tower, line: _Line, layer: int, marked: frozen
     return Match(norm, tower, pattern, layer, mtp, line.root)
 
 
-def _block_roots(matches: Iterable[Match], where: str) -> dict[int, str]:
+def _block_roots(matches: Iterable[Match]) -> dict[int, str]:
     """The one prefix of each tower's blocks, by the tower's identity."""
     roots: dict[int, str] = {}
     for match in matches:
@@ -184,8 +180,7 @@ def _block_roots(matches: Iterable[Match], where: str) -> dict[int, str]:
         known = roots.setdefault(id(match.tower), match.root)
         if known != match.root:
             raise RoleError(
-                f"While giving roles to the norms of {where}: the {match.tower.stack.tower if match.tower else ''} "
-                f"blocks appear twice, under '{known}' and under '{match.root}'; expected one set of blocks a tower. "
-                f"Read a checkpoint that holds one model."
+                f"the {match.tower.stack.tower if match.tower else ''} blocks appear twice, under '{known}' and under "
+                f"'{match.root}'; expected one set of blocks a tower. Read a checkpoint that holds one model."
             )
     return roots

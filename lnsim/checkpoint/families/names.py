@@ -5,61 +5,31 @@ No regular expressions: names come from strangers' files, and a name of any leng
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-__all__ = ["NormName", "adapter_kind", "collapse", "is_number", "looks_like_norm", "norm_names", "parse_name", "unwrap"]
+from pathlib import Path
+from typing import Any
 
 KINDS = {"weight": "weight", "gamma": "weight", "scale": "weight", "bias": "bias", "beta": "bias"}
 SUFFIXES = tuple(f"{separator}{kind}" for kind in KINDS for separator in "._")
 MAX_DIGITS = 4  # no model has 10,000 blocks; longer numbers are no layer
-# What training code puts around a model or a module, and who does.
-OUTER = {
-    ("module",): "DataParallel",
-    ("_forward_module",): "Fabric",
-    ("base_model", "model"): "PEFT",
-    ("pretrained_model",): "TRL",
-    ("0", "auto_model"): "sentence-transformers",
-    ("auto_model",): "sentence-transformers",
-}
-INNER = {
-    "_orig_mod": "torch.compile",
-    "_fsdp_wrapped_module": "FSDP",
-    "_checkpoint_wrapped_module": "activation checkpointing",
-    "base_layer": "PEFT",
-    "original_module": "PEFT",
-    "modules_to_save": "PEFT",
-    "ln_tuning_layers": "PEFT",
-}
+WORDS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+OUTER, INNER, ADAPTERS = WORDS["outer"], WORDS["inner"], WORDS["adapters"]
 NAMED = ("modules_to_save", "ln_tuning_layers")  # an adapter's name may follow
-# How the components begin that only an adapter's file has: changes of other weights, by PEFT's and kohya's names.
-ADAPTERS = {
-    "lora_": "LoRA",
-    "dora_": "DoRA",
-    "ia3_": "IA3",
-    "hada_w": "LoHa",
-    "lokr_w": "LoKr",
-    "oft_": "OFT",
-    "boft_": "BOFT",
-    "vera_lambda": "VeRA",
-    "prompt_embeddings": "prompt tuning",
-}
-MARKS = (*INNER, *(".".join(words) + "." for words in OUTER))
+MARKS = (*INNER, *(f"{words}." for words in OUTER))
 
 
 @dataclass(frozen=True, slots=True)
 class NormName:
-    """A norm-like tensor name: ``template`` is the path with every number replaced by ``*``.
-
-    ``wrappers`` say what was left out of the path: ``module. (DataParallel)``.
-    """
+    """A norm-like tensor name, cut."""
 
     name: str
-    template: str
+    template: str  # the path with every number replaced by ``*``
     numbers: tuple[int, ...]
     kind: str
     shape: tuple[int, ...]
-    wrappers: tuple[str, ...] = ()
+    wrappers: tuple[str, ...] = ()  # what was left out of the path: ``module. (DataParallel)``
 
 
 def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
@@ -71,23 +41,23 @@ def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
     if not any(mark in name for mark in MARKS):
         return name, ()
     parts, found = _without_inner(name.split("."))
-    while outer := next((words for words in OUTER if tuple(parts[: len(words)]) == words), None):
-        parts = parts[len(outer) :]
-        found.append(f"{'.'.join(outer)}. ({OUTER[outer]})")
-    return ".".join(parts), tuple(dict.fromkeys(found))
+    bare, start = ".".join(parts), 0
+    while outer := next((words for words in OUTER if bare.startswith(f"{words}.", start)), None):
+        start += len(outer) + 1
+        found.append(f"{outer}. ({OUTER[outer]})")
+    return bare[start:], tuple(dict.fromkeys(found))
 
 
 def adapter_kind(names: Iterable[str]) -> str | None:
     """What kind of adapter the tensor names show, None where they show none."""
-    every = "\n".join(names)
-    if not any(start in every for start in ADAPTERS):
-        return None
-    for name in every.split("\n"):
-        for part in name.split(".")[-3:]:
-            for start, kind in ADAPTERS.items():
-                if part.startswith(start):
-                    return kind
-    return None
+    every = "\n".join(names)  # looked through as one text first: some checkpoints have 100,000 names
+    marks = [mark for mark in ADAPTERS if mark in every]
+    parts = (part for name in (every.split("\n") if marks else ()) for part in name.split(".")[-3:])
+    return next((ADAPTERS[mark] for part in parts for mark in marks if _has_end(part, mark)), None)
+
+
+def _has_end(part: str, mark: str) -> bool:
+    return part.endswith(mark) if mark.startswith("_") else part.startswith(mark)
 
 
 def _without_inner(parts: list[str]) -> tuple[list[str], list[str]]:
@@ -112,17 +82,12 @@ def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
     """
     bare, wrappers = unwrap(name)
     path, _, last = bare.rpartition(".")
-    parts, numbers = [], []
-    for part in path.split("."):
-        if is_number(part):
-            numbers.append(int(part))
-            parts.append("*")
-        else:
-            parts.append(part)
+    numbers = tuple(int(part) for part in path.split(".") if is_number(part))
+    parts = ["*" if is_number(part) else part for part in path.split(".")]
     if last in KINDS:
-        return NormName(name, ".".join(parts), tuple(numbers), KINDS[last], shape, wrappers)
+        return NormName(name, ".".join(parts), numbers, KINDS[last], shape, wrappers)
     stem, _, kind = last.rpartition("_")  # layer_norm_weight: a parameter of the block itself
-    return NormName(name, ".".join([*parts, stem]), tuple(numbers), KINDS[kind], shape, wrappers)
+    return NormName(name, ".".join([*parts, stem]), numbers, KINDS[kind], shape, wrappers)
 
 
 def is_number(part: str) -> bool:
@@ -155,24 +120,14 @@ def norm_names(shapes: Mapping[str, tuple[int, ...]], leaves: Iterable[str]) -> 
     for name, shape in shapes.items():
         if not 1 <= len(shape) <= 2 or not name.endswith(SUFFIXES):
             continue
-        component = _component(unwrap(name)[0] if wrapped else name)
+        *path, last = (unwrap(name)[0] if wrapped else name).split(".")
+        of_its_own = next((part for part in reversed(path) if not part.isdigit()), "")
+        component = of_its_own if last in KINDS else last.rpartition("_")[0]
         if component not in known:
             known[component] = looks_like_norm(component)
         if known[component]:
             found.append(parse_name(name, tuple(shape)))
     return found
-
-
-def _component(name: str) -> str:
-    """The last component that is neither the kind nor a number."""
-    path, _, last = name.rpartition(".")
-    if last not in KINDS:
-        return last.rpartition("_")[0]
-    component = path.rpartition(".")[2]
-    while path and component.isdigit():
-        path, _, _ = path.rpartition(".")
-        component = path.rpartition(".")[2]
-    return component
 
 
 def collapse(names: Iterable[NormName], limit: int = 12) -> list[str]:

@@ -1,9 +1,8 @@
 """This module decides, once for a checkpoint and from all evidence, whether its files store gamma or gamma minus one.
 
-The family's table says what its own models store. A converter may have changed that: MLX adds the 1 to the norms of
-Qwen3-Next and Qwen3.5 and turns the convolutions' axes round, so the layout of a convolution tells (mlx-lm's
-qwen3_next.py and qwen3_5.py, ``sanitize``); other families it leaves as they are. Without a config the names may fit
-families of both kinds, and then nothing is decided.
+The family's table says what its own models store. Of the converters, MLX adds the 1 to the norms of Qwen3-Next and
+Qwen3.5 and turns the convolutions' axes round, so the layout of a convolution tells (mlx-lm's qwen3_next.py and
+qwen3_5.py, ``sanitize``). Without a config the names may fit families of both kinds, and then nothing is decided.
 """
 
 from __future__ import annotations
@@ -17,17 +16,11 @@ from lnsim.checkpoint.families.choice import Choice
 from lnsim.checkpoint.vectors import Offset, RoleVectors
 from lnsim.errors import RoleError
 
-__all__ = ["check_values", "decide_offset", "offset_sentence", "offset_texts"]
-
+# Metadata of an extract, which holds neither the convolutions nor the format that the decision rested on.
 _KEY, _REASON_KEY = "offset", "offset_reason"
-"""Metadata keys of an extract, which holds neither the convolutions nor the format that the decision rested on."""
-
-_FOLDED_BY_MLX = ("qwen3_next", "qwen3_5")
-"""Beginnings of the model types whose norms MLX converts."""
-
+_FOLDED_BY_MLX = ("qwen3_next", "qwen3_5")  # how the model types begin whose norms MLX converts
 _CONVOLUTION = ".linear_attn.conv1d.weight"
-_MANY = 0.25
-"""Share of negative values that speaks for gamma minus one: a gamma that begins at 1 rarely crosses 0."""
+_MANY = 0.25  # share of negative values that speaks for gamma minus one: a gamma that begins at 1 rarely crosses 0
 
 
 def offset_texts(offset: Offset) -> dict[str, str]:
@@ -81,10 +74,7 @@ def _of_linear_attention(choice: Choice, shapes: Mapping[str, tuple[int, ...]], 
 
 
 def check_values(offset: Offset, roles: Iterable[RoleVectors], *, where: str) -> Offset:
-    """Hold the decision against the stored values of the norms with a role, where nothing stronger tells.
-
-    Raises RoleError when the file says that the 1 was added, and its values say that it was not.
-    """
+    """Hold the decision against the stored values where nothing stronger tells; RoleError where they contradict it."""
     if offset.decided and not offset.by_format:
         return offset
     negative = [one.stored.astype(np.float32).ravel() < 0 for one in roles if not one.role.startswith("other")]

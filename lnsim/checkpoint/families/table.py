@@ -1,34 +1,4 @@
-"""This module reads the table of families: how the blocks of each are written down, one line a norm.
-
-How to add a family
--------------------
-Find the model's public source (or trace it: ``tools/trace_roles.py``) and see what each norm's output feeds. Then add
-an entry to ``families.toml``, beside this file::
-
-    # source: transformers models/mymodel
-    [families.mymodel]
-    types = "mymodel mymodel_text"
-    table = '''
-    layers.*.input_layernorm            pre_attention
-    layers.*.post_attention_layernorm   pre_mlp
-    layers.*.self_attn.q_norm           q_norm if=use_qk_norm
-    norm                                final'''
-
-A line is ``path role [flag ...]``. The path has no prefix (``model.``, ``transformer.`` ... are the stack's ``roots``)
-and no ``.weight``. ``*`` is the layer, ``#`` any other number (a head), ``&`` the block inside a layer of several
-(``sub_blocks``), a plain number only itself. Flags: ``shared`` (one norm feeds attention and MLP), ``layernorm`` /
-``rmsnorm`` (other than the stack's), ``plain`` (offset 0 in a stack whose gamma is stored minus one). ``@name`` stands
-for the lines of that name under ``[blocks]``. An entry with several towers has one of ``stacks`` for each.
-
-Every line is a promise: a layer without that norm is named as missing. ``optional`` takes the promise back where the
-model type leaves it open, ``if=key`` where the config's ``key`` is not true (then absent in all layers is no gap), and
-``free=kind`` in layers of that kind. ``in=attention|mixer`` reads the line only in layers of that kind: ``kinds`` of
-the stack, a function of ``config.py``, tells them from the config, ``marks`` from what else the layer holds; if
-neither does, it is an error. Where the config decides, write one entry a case and give each a ``when``, a condition of
-``config.py``; the first that holds is used. A release with names of its own is one more entry, ``native`` to the
-model types that are published with them too. What no line matches is ``other``. Leave out what cannot be verified: an
-error is better than a wrong role.
-"""
+"""This module reads the table of families, ``families.toml``, whose top says how an entry is written."""
 
 from __future__ import annotations
 
@@ -42,42 +12,12 @@ from typing import Any
 from lnsim.checkpoint.families.config import CONDITIONS, KINDS, Config
 from lnsim.errors import RoleError
 
-__all__ = ["FAMILIES", "NORM_TYPES", "ROLES", "TOWERS", "Family", "Pattern", "Stack", "patterns"]
-
-ROLES: tuple[str, ...] = (
-    "pre_attention",
-    "pre_mlp",
-    "pre_mixer",
-    "post_attention",
-    "post_mlp",
-    "pre_cross_attention",
-    "post_cross_attention",
-    "q_norm",
-    "k_norm",
-    "final",
-    "embedding",
-    "other",
-)
-TOWERS: tuple[str, ...] = ("text", "encoder", "decoder", "vision", "audio", "mtp")
+_CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+_CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+ROLES: tuple[str, ...] = tuple(_CONTENT["roles"])
+TOWERS: tuple[str, ...] = tuple(_CONTENT["towers"])
 NORM_TYPES = ("rmsnorm", "layernorm")
 
-# Where a text decoder may sit: alone, under the usual wrappers, or inside a model with several towers.
-TEXT_ROOTS: tuple[str, ...] = (
-    "",
-    "model.",
-    "transformer.",
-    "language_model.",
-    "language_model.model.",
-    "model.language_model.",
-    "model.language_model.model.",
-    "model.text_model.",
-    "text_model.",
-    "text_model.model.",
-    "thinker.model.",
-    "llm.",
-    "llm.model.",
-    "language.model.",
-)
 COUNT_KEYS: tuple[str, ...] = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 _BIAS = {"": False, " with bias": True, " with or without bias": None}
@@ -111,26 +51,19 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One tower of a family.
-
-    ``bias`` says whether every norm of the stack has one (None: the config or the release decides). ``counts`` are the
-    config keys that may hold the number of blocks, ``kinds`` maps the tower's config to a kind for each layer; where
-    it tells nothing, ``marks`` does: what a layer of a kind holds, as in ``mamba=mixer self_attn=attention``.
-    ``mtp`` marks stacks whose blocks at and past that number are multi-token-prediction blocks. A layer of
-    ``sub_blocks`` 2 holds two blocks, each with its own number.
-    """
+    """One tower of a family."""
 
     tower: str
     patterns: tuple[Pattern, ...]
     norm_type: str = "rmsnorm"
     offset: float = 0.0
-    bias: bool | None = False
-    roots: tuple[str, ...] = TEXT_ROOTS
-    counts: tuple[str, ...] = COUNT_KEYS
-    kinds: Callable[[Config], Sequence[str]] | None = None
-    marks: str = ""
-    mtp: bool = False
-    sub_blocks: int = 1
+    bias: bool | None = False  # whether every norm has one; None: the config or the release decides
+    roots: tuple[str, ...] = ("",)
+    counts: tuple[str, ...] = COUNT_KEYS  # keys of the config that may hold the number of blocks
+    kinds: Callable[[Config], Sequence[str]] | None = None  # the kind of each layer, by the tower's config
+    marks: str = ""  # else by what a layer of a kind holds: ``mamba=mixer self_attn=attention``
+    mtp: bool = False  # the blocks at and past that number are for multi-token prediction
+    sub_blocks: int = 1  # blocks that a layer holds, each with its own number
 
     def __post_init__(self) -> None:
         if self.tower not in TOWERS:
@@ -141,27 +74,19 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Model types that share the same blocks; the first stack is the main tower.
-
-    ``when`` looks at the (text) config where one model type has several layouts; ``note`` is a sentence for the reader.
-    ``by_name`` lets a checkpoint without a config be taken for this family. ``native`` are model types of other
-    families whose checkpoints are published with these names as well.
-    """
+    """Model types that share the same blocks."""
 
     name: str
     model_types: tuple[str, ...]
-    stacks: tuple[Stack, ...]
-    when: Callable[[Config], bool] | None = None
-    note: str = ""
-    by_name: bool = True
-    native: tuple[str, ...] = ()
+    stacks: tuple[Stack, ...]  # the first is the main tower
+    when: Callable[[Config], bool] | None = None  # by the (text) config, where one model type has several layouts
+    note: str = ""  # a sentence for the reader
+    by_name: bool = True  # a checkpoint without a config may be taken for this family
+    native: tuple[str, ...] = ()  # model types of other families that are published with these names as well
 
 
 def patterns(lines: str, blocks: Mapping[str, str] | None = None) -> tuple[Pattern, ...]:
-    """The patterns of a table of lines ``path role [flag ...]``; ``blocks`` are the lines that ``@name`` stands for.
-
-    Raises ValueError when a line is malformed; the message quotes it.
-    """
+    """The patterns of a table; ``blocks`` are what ``@name`` stands for. ValueError quotes a malformed line."""
     found: list[Pattern] = []
     for line in filter(str.strip, lines.splitlines()):
         named = line.strip().removeprefix("@")
@@ -206,7 +131,7 @@ def _families(content: Mapping[str, Any]) -> Iterator[Family]:
 
 def _stack(entry: dict[str, Any], content: Mapping[str, Any]) -> Stack:
     norm, space, bias = entry.pop("norm", "rmsnorm").partition(" ")
-    roots = entry.pop("roots", TEXT_ROOTS)
+    roots = entry.pop("roots", "text")
     counts = entry.pop("counts", COUNT_KEYS)
     kinds = entry.pop("kinds", None)
     return Stack(
@@ -221,26 +146,24 @@ def _stack(entry: dict[str, Any], content: Mapping[str, Any]) -> Stack:
     )
 
 
-def _content(own: str) -> dict[str, Any]:
-    """The table that comes with the package, and the entries of a file of one's own in front of it."""
-    content = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
-    if own:
-        try:
-            more = tomllib.loads(Path(own).read_text("utf-8"))
-            for key, mine in (("blocks", more.get("blocks", {})), ("families", more["families"])):
-                content[key] = (
-                    mine | content[key] | mine
-                )  # one's own come first, and in place of those of the same name
-            list(_families(content | {"families": {name: dict(one) for name, one in content["families"].items()}}))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RoleError(
-                f"Reading families of '{own}': expected entries as in families.toml: {type(error).__name__}, {error}."
-            ) from error
-    return content
+def _read(own: str) -> tuple[Family, ...]:
+    """The families of the package; the entries of a file of one's own come first, and instead of the same names."""
+    if not own:
+        return tuple(_families(_CONTENT))
+    try:
+        more = tomllib.loads(Path(own).read_text("utf-8"))
+        mine = {"blocks": more.get("blocks", {}), "families": more["families"]}
+        both = {key: mine[key] | _CONTENT[key] | mine[key] for key in mine}
+        return tuple(_families(_CONTENT | both))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RoleError(
+            f"Reading families of '{own}': expected entries as in families.toml: {type(error).__name__}, {error}."
+        ) from error
 
 
-_CONTENT = _content(os.environ.get("LNSIM_FAMILIES", ""))  # ``--families`` sets it
-FAMILIES: tuple[Family, ...] = tuple(_families(_CONTENT))
+FAMILIES = _read(os.environ.get("LNSIM_FAMILIES", ""))  # ``--families`` sets it
+CLASSES: Mapping[str, str] = _CONTENT["classes"]
+"""The model type of a class, for repos with remote code that name a model type of their own and one of these."""
 
 
 def has_fixed_positions(model_type: str | None, tower: str) -> bool:

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from lnsim.errors import DecodeError, UnsupportedDtypeError
 
-__all__ = ["DTYPES", "decode", "dtype_name", "to_float32"]
-
 DTYPES: Mapping[str, np.dtype[Any]] = {
     name: np.dtype(kind).newbyteorder("<")
     for name, kind in {

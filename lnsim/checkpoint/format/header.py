@@ -1,29 +1,11 @@
 """This module turns the first bytes of a safetensors file into a validated, immutable header.
 
 Format: https://github.com/huggingface/safetensors#format. A file is an 8-byte little-endian length N, N bytes of
-JSON, then the byte buffer. The reference for what is valid is ``safetensors.deserialize`` (0.8), and the two agree
-except where this list says so:
-
-=======================  ===========================  =====================================================
-case                     reference                    here
-=======================  ===========================  =====================================================
-duplicate tensor name    accepted, the last one wins  refused: two readers could see two different tensors
-tensor entry over 1 MiB  accepted                     refused: a shape or an unknown key made to take memory
-metadata text over       accepted                     refused, unless it is plain ASCII
-16 MiB
-over 112 MiB in memory,  accepted                     refused: some 240,000 tensors, or 100 MB of plain metadata, fit
-once parsed
-unknown inner key        accepted                     accepted and ignored, so that newer writers stay readable
-leading white space      accepted                     accepted: the bytes are unambiguous
-null metadata            accepted                     accepted, same as no metadata
-empty tensor name        accepted                     accepted: it can be no norm, and other tensors stay readable
-=======================  ===========================  =====================================================
-
-The limits keep what parsing takes under 256 MB for any input, the header's own bytes (at most 100 MB) included. The
-buffer itself is not needed: with ``file_size`` the header is checked against the file's end all the same.
-
-``read_header`` is for reading what is sound: an entry of an unknown dtype or a wrong size, and a tensor that lies
-beyond the end of a file that was cut off, are kept apart with their reasons. All else it refuses as ``parse_header``.
+JSON, then the byte buffer, which is not needed: with ``file_size`` the header is checked against the file's end all the
+same. The reference for what is valid is ``safetensors.deserialize`` (0.8). The two agree but for what is refused here
+alone: a tensor name that comes twice, since two readers could see two different tensors, and what is made to take
+memory, so that parsing takes under 256 MB for any input: a tensor's entry over 1 MiB, a metadata text over 16 MiB that
+is not plain ASCII, over 112 MiB once parsed (some 240,000 tensors, or 100 MB of plain metadata, fit).
 """
 
 from __future__ import annotations
@@ -41,21 +23,10 @@ import msgspec
 
 from lnsim.checkpoint.format.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
 from lnsim.errors import HeaderError
-from lnsim.tables import card, table
 
-__all__ = [
-    "DISGUISE_BYTES", "DTYPE_BITS", "LENGTH_BYTES", "MAX_HEADER_BYTES", "Header", "TensorInfo", "disguise",
-    "header_end", "header_stop", "parse_header", "read_header",
-]  # fmt: skip
-
-LENGTH_BYTES = 8
-"""Bytes of the length field that opens a file."""
-
-MAX_HEADER_BYTES = 100_000_000
-"""The reference refuses a longer JSON; so do we."""
-
-DISGUISE_BYTES = 64
-"""First bytes of a file that are enough to tell."""
+LENGTH_BYTES = 8  # of the length field that opens a file
+MAX_HEADER_BYTES = 100_000_000  # the reference refuses a longer JSON; so do we
+DISGUISE_BYTES = 64  # first bytes of a file that are enough to tell what it really is
 
 _INSTEAD = "a {} pointer, not the file: run `{}`, or name the repo id to read it from the Hub"
 _KINDS = {
@@ -127,21 +98,13 @@ class Refused(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A valid header: tensors that fill the byte buffer without hole or overlap.
+    """A valid header: tensors that fill the byte buffer without hole or overlap; else HeaderError."""
 
-    Args:
-        tensors: by name, in the order of the file's JSON.
-        metadata: the free text map ``__metadata__``.
-        buffer_start: first byte of the byte buffer in the file, that is 8 plus the length of the JSON.
-        refused: by name, the tensors that cannot be read and why; there are none where ``parse_header`` read it.
-        buffer_size: bytes of the byte buffer; by default what the tensors fill.
-    """
-
-    tensors: Mapping[str, TensorInfo]
-    metadata: Mapping[str, str]
-    buffer_start: int
-    refused: Mapping[str, Refused] = field(default_factory=dict)
-    buffer_size: int = -1
+    tensors: Mapping[str, TensorInfo]  # by name, in the order of the file's JSON
+    metadata: Mapping[str, str]  # the free texts of ``__metadata__``
+    buffer_start: int  # first byte of the byte buffer in the file: 8 plus the length of the JSON
+    refused: Mapping[str, Refused] = field(default_factory=dict)  # what cannot be read; ``parse_header`` lets none pass
+    buffer_size: int = -1  # bytes of the byte buffer; by default what the tensors fill
 
     def __post_init__(self) -> None:
         for name in ("tensors", "metadata", "refused"):
@@ -172,20 +135,18 @@ class Header:
     def __repr__(self) -> str:
         return f"Header({len(self.tensors)} tensors, a file of {self.file_size} bytes)"
 
-    def _repr_html_(self) -> str:
-        rows = [(info.name, info.dtype, str(list(info.shape)), info.n_bytes) for info in self.tensors.values()]
-        facts = (f"{len(rows):,} tensors", f"a file of {self.file_size:,} bytes")
-        notes = [f"metadata {key}: {value}" for key, value in self.metadata.items()][:12]
-        return card("Header", "", facts, [table(("tensor", "dtype", "shape", "bytes"), rows)], notes)
 
-
-def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a safetensors file") -> Header:
+def parse_header(
+    data: bytes, file_size: int | None = None, *, where: str = "a safetensors file", lenient: bool = False
+) -> Header:
     """Parse and validate the header at the start of a file.
 
     Args:
         data: the start of the file, at least as far as the header goes; more does no harm.
         file_size: bytes of the whole file, checked against the last tensor's end; None skips this check.
         where: the file, for messages, as ``repo@commit/file``.
+        lenient: keep apart, with the reasons, tensors of an unknown dtype or a wrong size, and those beyond the end of
+            a file that was cut off, so that what is sound can be read.
 
     Raises:
         HeaderError: when the header is not valid, or ``data`` ends before it does.
@@ -194,20 +155,9 @@ def parse_header(data: bytes, file_size: int | None = None, *, where: str = "a s
     >>> parse_header(len(entry).to_bytes(8, "little") + entry, file_size=8 + len(entry) + 8).tensors["w"].shape
     (2,)
     """
-    with _named(where):
-        header = _parse(data, file_size, None)
-        _check_end(header, len(data), file_size)
-        return header
-
-
-def read_header(data: bytes, file_size: int | None = None, *, where: str) -> Header:
-    """As ``parse_header``, with unsound tensors kept apart.
-
-    Raises HeaderError when the header cannot be read, its sound tensors overlap, or the file is longer than it says.
-    """
-    with _named(where, data):
-        header = _parse(data, file_size, {})
-        if file_size is not None and file_size < header.file_size:
+    with _named(where, data if lenient else b""):
+        header = _parse(data, file_size, lenient)
+        if lenient and file_size is not None and file_size < header.file_size:
             return header.cut_off(file_size)
         if not header.refused:  # whose sizes may be what is wrong
             _check_end(header, len(data), file_size)
@@ -221,10 +171,7 @@ def header_end(data: bytes, file_size: int | None, *, where: str) -> int:
 
 
 def header_stop(data: bytes, file_size: int | None = None) -> int:
-    """Byte after the header, which is also the first of the byte buffer; needs the file's first 8 bytes only.
-
-    Raises HeaderError when there are fewer, or the length is over the limit or past the file's end.
-    """
+    """Byte after the header, by the first 8 bytes; HeaderError for fewer, or a length past the limit or the file."""
     if len(data) < LENGTH_BYTES:
         raise HeaderError(f"the length field needs {LENGTH_BYTES} bytes, the file has {len(data)}.")
     length = int.from_bytes(data[:LENGTH_BYTES], "little")
@@ -236,7 +183,7 @@ def header_stop(data: bytes, file_size: int | None = None) -> int:
 
 
 @contextmanager
-def _named(where: str, data: bytes = b"") -> Iterator[None]:
+def _named(where: str, data: bytes) -> Iterator[None]:
     """Put the file's name before an error, and what the file really is where the data's first bytes tell."""
     try:
         yield
@@ -270,13 +217,13 @@ def _wrong_end(header: Header, file_size: int) -> str:
     return f"its tensors end at byte {header.file_size}, the file at byte {file_size}."
 
 
-def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | None) -> Header:
-    """The header of a file; ``refused`` takes the entries that do not fit, and without it they are errors as well."""
+def _parse(data: bytes, file_size: int | None, lenient: bool) -> Header:
     stop = header_stop(data, file_size)
     if len(data) < stop:
         raise HeaderError(f"the header ends at byte {stop}, but only {len(data)} bytes of the file were given.")
     memory, metadata = Memory(), dict[str, str]()
     tensors: dict[str, TensorInfo] = {}
+    refused: dict[str, Refused] = {}
     known: dict[Any, Any] = {}  # hundreds of experts share a few dtypes and shapes, each in memory once
     last = 0
     for name, dtype, shape, start, end in read_entries(
@@ -287,11 +234,11 @@ def _parse(data: bytes, file_size: int | None, refused: dict[str, Refused] | Non
             dtype, shape = known.setdefault(dtype, dtype), known.setdefault(shape, shape)
             tensors[name] = TensorInfo(name, dtype, shape, begin, end)
         except HeaderError as error:
-            if refused is None or start > end:
+            if not lenient or start > end:
                 raise
             refused[name] = Refused(end, str(error))
             memory.hold(2 * sys.getsizeof(refused[name].reason))  # once more in the error that is made of it
-    return Header(tensors, metadata, stop, refused or {})
+    return Header(tensors, metadata, stop, refused)
 
 
 def disguise(start: bytes) -> str | None:

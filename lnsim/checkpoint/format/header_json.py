@@ -19,24 +19,14 @@ import msgspec
 
 from lnsim.errors import HeaderError
 
-__all__ = ["DTYPE_BITS", "SIZE_LIMIT", "Memory", "quoted", "read_entries", "wrong_dtype"]
-
-_MAX_ENTRY_BYTES = 1 << 20
-"""Bytes of one tensor's entry, and characters of one name."""
-
-_MAX_TEXT_BYTES = 1 << 24
-"""Bytes of one text; one of ASCII without escapes costs its own bytes only and may be longer."""
-
-_MAX_HELD_BYTES = 112 << 20
-"""Bytes that all that is kept of one header may take in memory: some 240,000 tensors, or 100 MB of plain metadata."""
-
+_MAX_ENTRY_BYTES = 1 << 20  # of one tensor's entry, and characters of one name
+_MAX_TEXT_BYTES = 1 << 24  # of one text; one of ASCII without escapes costs its own bytes only and may be longer
+_MAX_HELD_BYTES = 112 << 20  # that all that is kept of one header may take in memory
 _BYTES_OF_A_TENSOR = 400  # its TensorInfo with all numbers, its places in two dicts and in the order of the offsets
 _BYTES_OF_A_SIZE = 8
 _BYTES_OF_A_TEXT = sys.getsizeof("")
 _BYTES_OF_AN_ITEM = 120 + _BYTES_OF_A_TEXT  # its place in a dict and an empty value, beside the key
-SIZE_LIMIT = 1 << 64
-"""Sizes and counts of bits from here on are errors, as in the reference."""
-
+SIZE_LIMIT = 1 << 64  # sizes and counts of bits from here on are errors, as in the reference
 _CHECK_BYTES = 1 << 20
 _MAX_DEPTH_OF_UNKNOWN = 125  # the reference allows 127 levels, and the file and the tensor's entry are two of them
 _METADATA_KEY = "__metadata__"
@@ -129,8 +119,7 @@ def _members(
 ) -> dict[str, msgspec.Raw]:
     """The members of a JSON object, their values as they stand there: ``Raw``, which costs no copy.
 
-    So many bytes of memory are counted for each beside its name; ``once`` refuses a key that comes twice, of which a
-    dict keeps the last.
+    So many bytes of memory are counted for each beside its name; ``once`` refuses a key that comes twice.
     """
     seen: set[str] = set()
 
@@ -168,10 +157,9 @@ def _decoded(decoder: msgspec.json.Decoder[Decoded], text: memoryview | msgspec.
 def read_entries(
     text: memoryview, first: int, memory: Memory, metadata: dict[str, str]
 ) -> Iterator[tuple[str, str, tuple[int, ...], int, int]]:
-    """Name, dtype, shape, start and stop of each tensor of a header's JSON, as they stand there.
+    """Name, dtype, shape, start and stop of each tensor of a header's JSON; HeaderError for what is wrong with it.
 
-    ``first`` is its first byte in the file, for messages; ``metadata`` takes what ``__metadata__`` holds. Raises
-    HeaderError with what is wrong with it.
+    ``first`` is its first byte in the file, for messages; ``metadata`` takes what ``__metadata__`` holds.
     """
     _check_text(text, first)
     for name, raw in _members(text, memory, _BYTES_OF_A_TENSOR, once=True).items():

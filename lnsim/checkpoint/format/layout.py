@@ -6,16 +6,11 @@ Nothing here opens a file. The names come from a repo, so they are checked befor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 
 from lnsim.checkpoint.source import parse_json
-from lnsim.errors import FormatError
-
-__all__ = [
-    "ADAPTER_CONFIG_NAME", "CONFIG_NAME", "INDEX_NAME", "SINGLE_NAME", "Layout", "find_layout", "named_file",
-    "parse_index",
-]  # fmt: skip
+from lnsim.errors import FormatError, named
 
 CONFIG_NAME = "config.json"
 ADAPTER_CONFIG_NAME = "adapter_config.json"
@@ -27,9 +22,9 @@ _SHARD = re.compile(
 )
 _RANK = re.compile(r"(?P<stem>[^/]*?)(?P<number>\d+)-mp(?P<count>\d+)(?P<variant>)\.safetensors", re.ASCII)
 _INDEX = re.compile(r"[^/]+\.safetensors\.index(?:\.[^./]+)?\.json")
+# How names begin of files that are passed over where there are others: Mistral's own layout, and an adapter beside its
+# merged model.
 _SECONDARY = ("consolidated", "adapter_model")
-"""How names begin of files that are passed over where there are others: Mistral's own layout, and an adapter beside its
-merged model."""
 _MAX_NAME = 255  # of a file, on the usual disks
 _OTHER_FORMATS = {
     "PyTorch pickles": (".bin", ".pt", ".pth", ".ckpt"),
@@ -42,23 +37,21 @@ _OTHER_FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which files hold the weights.
+    """Which files hold the weights."""
 
-    ``shards`` are in the order of their numbers, or those that the index, if there is one, is likely to name. Those of
-    ranks are ``replicated``: each has its own copy of what is not split. ``weights`` is every safetensors file in
-    sight; the notes are on those that were passed over.
-    """
-
-    shards: tuple[str, ...]
+    shards: tuple[str, ...]  # in the order of their numbers; those that an unread index is likely to name
     index: str | None = None
-    notes: tuple[str, ...] = ()
-    replicated: bool = False
-    weights: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # on files that were passed over
+    replicated: bool = False  # shards of ranks: each has its own copy of what is not split
+    weights: tuple[str, ...] = ()  # every safetensors file in sight
+    weight_map: Mapping[str, str] = field(default_factory=dict)  # the shard of each tensor, where there is an index
 
-    def listed(self, shards: Iterable[str]) -> Layout:
-        """The same once it is known which shards the index lists."""
-        taken = tuple(sorted(set(shards)))
-        return replace(self, shards=taken, notes=_passed_over(self.weights, {*taken, self.index}))
+    def indexed(self, text: bytes, *, where: str) -> Layout:
+        """The same once the index is read: its shards are those that it lists; raises as ``parse_index``."""
+        weight_map = parse_index(text, where=where)
+        shards = tuple(sorted(set(weight_map.values())))
+        notes = _passed_over(self.weights, {*shards, self.index})
+        return replace(self, shards=shards, notes=notes, weight_map=weight_map)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +65,34 @@ class _Set:
 
 
 def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -> Layout:
-    """Choose the weight files of a listing.
+    """Choose the weight files of a listing; FormatError where there are none, or which to take is unclear.
 
     The order is that of transformers: ``model.safetensors``, then the index with its shards. Without either, another
-    index, a complete numbered set of shards or a single safetensors file is taken. Anything beside that, such as
-    Mistral's ``consolidated.safetensors``, repeats the same weights and is passed over, with a note. ``typed`` is what
-    a person would type for the checkpoint, for the error that advises to name a part of it; ``where`` by default.
-
-    Raises FormatError when no safetensors weights are there, or which to take is unclear.
+    index, a complete numbered set of shards or a single safetensors file is taken. Anything beside that repeats the
+    same weights and is passed over, with a note. ``typed`` is what a person would type for the checkpoint.
     """
-    names = list(names)
-    top = sorted(name for name in names if "/" not in name)
-    candidates = [name for name in top if _is_plain(name)]
-    nested = sorted(name for name in names if "/" in name and name.endswith(".safetensors"))
-    weights = (*candidates, *(name for name in top if _INDEX.fullmatch(name)), *nested)
-    if SINGLE_NAME in top:
-        return Layout((SINGLE_NAME,), None, _passed_over(weights, {SINGLE_NAME}))
-    index = _find_index(top, candidates, where)
-    if index is not None:
-        numbered = tuple(name for name in _primary(candidates) if _SHARD.fullmatch(name))
-        return Layout(numbered, index, weights=weights)
-    shards, replicated = _numbered(candidates, where)
-    shards = shards or _primary(_plainest(candidates))
-    if not shards:
-        raise FormatError(_no_safetensors(top, nested, where, typed or where))
-    if len(shards) > 1 and _place(shards[0]) is None:
-        raise FormatError(
-            f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
-            f"{_some(shards)}. Name one of these files instead, for example {typed or where}/{shards[0]:.80}."
-        )
-    return Layout(tuple(shards), None, _passed_over(weights, {*shards}), replicated)
+    with named(FormatError, f"Looking for the weights of {where}"):
+        names = list(names)
+        top = sorted(name for name in names if "/" not in name)
+        candidates = [name for name in top if _is_plain(name)]
+        nested = sorted(name for name in names if "/" in name and name.endswith(".safetensors"))
+        weights = (*candidates, *(name for name in top if _INDEX.fullmatch(name)), *nested)
+        if SINGLE_NAME in top:
+            return Layout((SINGLE_NAME,), None, _passed_over(weights, {SINGLE_NAME}))
+        index = _find_index(top, candidates)
+        if index is not None:
+            numbered = tuple(name for name in _primary(candidates) if _SHARD.fullmatch(name))
+            return Layout(numbered, index, weights=weights)
+        shards, replicated = _numbered(candidates)
+        shards = shards or _primary(_plainest(candidates))
+        if not shards:
+            raise FormatError(_no_safetensors(top, nested, typed or where))
+        if len(shards) > 1 and _place(shards[0]) is None:
+            raise FormatError(
+                f"{SINGLE_NAME} or {INDEX_NAME} was expected, found {_some(shards)}. Name one of these files instead, "
+                f"for example {typed or where}/{shards[0]:.80}."
+            )
+        return Layout(tuple(shards), None, _passed_over(weights, {*shards}), replicated)
 
 
 def named_file(name: str) -> Layout:
@@ -115,10 +106,7 @@ def named_file(name: str) -> Layout:
 
 
 def parse_index(text: bytes, *, where: str) -> dict[str, str]:
-    """The index's ``weight_map``: tensor name to shard.
-
-    Raises FormatError when it is no JSON, has no weight map, or names a shard outside the checkpoint's own folder.
-    """
+    """The index's ``weight_map``, tensor name to shard; FormatError where there is none, or a shard lies elsewhere."""
     content = parse_json(text, where=f"the index of {where}")
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
@@ -147,44 +135,37 @@ def _place(name: str) -> tuple[_Set, int] | None:
     return None
 
 
-def _numbered(candidates: list[str], where: str) -> tuple[list[str], bool]:
+def _numbered(candidates: list[str]) -> tuple[list[str], bool]:
     """A full set such as ``stem-00001-of-0000N``, and whether it is one of ranks; empty where no file has a number.
 
-    Raises FormatError when files are missing, or there is more than one set.
+    Of several sets the one to prefer: whole, of the usual layout, not split over ranks, no variant such as fp16.
+    Raises FormatError when files are missing, or no set is to be preferred.
     """
     sets: dict[_Set, list[tuple[int, str]]] = {}
     for name in candidates:
         if (place := _place(name)) is not None:
             sets.setdefault(place[0], []).append((place[1], name))
-    for key, members in _one_of(sets, where).items():
-        if not _is_whole(key, members):
-            example = "*-mp" if key.replicated else "-*-of-"
-            raise FormatError(
-                f"Looking for the weights of {where}: {int(key.count)} shards '{key.stem}{example}{key.count}' were "
-                f"expected, found {len(members)}, and no {INDEX_NAME}. The upload or download is incomplete; a file "
-                f"that is there can be named alone."
-            )
-        return [name for _, name in sorted(members)], key.replicated
-    return [], False
-
-
-def _one_of(sets: dict[_Set, list[tuple[int, str]]], where: str) -> dict[_Set, list[tuple[int, str]]]:
-    """The only set, or the one to prefer: whole, of the usual layout, not split over ranks, no variant."""
-    first = {min(members)[1]: key for key, members in sets.items()}
-    left = list(first)
-    for better in (
-        [name for name in left if _is_whole(first[name], sets[first[name]])],
-        _primary(left),
-        [name for name in left if not first[name].replicated],
-        [name for name in left if name.count(".") == 1],  # no variant such as fp16
-    ):
-        left = [name for name in left if name in better] or left
-    if len(left) > 1:
+    if not sets:
+        return [], False
+    first = {key: min(members)[1] for key, members in sets.items()}
+    ranks = {
+        key: (_is_whole(key, sets[key]), not _is_secondary(name), not key.replicated, name.count(".") == 1)
+        for key, name in first.items()
+    }
+    key, *others = (key for key in sets if ranks[key] == max(ranks.values()))
+    if others:
         raise FormatError(
-            f"Looking for the weights of {where}: one set of files was expected, found {len(left)}, which begin with "
-            f"{_some(left)}. Put the one that you mean into a folder of its own, or name one of its files."
+            f"one set of files was expected, found {len(others) + 1}, which begin with "
+            f"{_some([first[one] for one in (key, *others)])}. Put the one that you mean into a folder of its own, or "
+            f"name one of its files."
         )
-    return {first[name]: sets[first[name]] for name in left}
+    if not _is_whole(key, sets[key]):
+        example = "*-mp" if key.replicated else "-*-of-"
+        raise FormatError(
+            f"{int(key.count)} shards '{key.stem}{example}{key.count}' were expected, found {len(sets[key])}, and no "
+            f"{INDEX_NAME}. The upload or download is incomplete; a file that is there can be named alone."
+        )
+    return [name for _, name in sorted(sets[key])], key.replicated
 
 
 def _is_whole(key: _Set, members: list[tuple[int, str]]) -> bool:
@@ -193,17 +174,14 @@ def _is_whole(key: _Set, members: list[tuple[int, str]]) -> bool:
     return len(numbers) == int(key.count) and numbers in (list(range(1, len(numbers) + 1)), list(range(len(numbers))))
 
 
-def _find_index(top: list[str], candidates: list[str], where: str) -> str | None:
+def _find_index(top: list[str], candidates: list[str]) -> str | None:
     """The index that counts: ``model.safetensors.index.json``, or the only other one."""
     found = [name for name in top if _INDEX.fullmatch(name)]
     if INDEX_NAME in found:
         return INDEX_NAME
     left = _primary(_plainest(found, ".json"))
     if len(left) > 1:
-        raise FormatError(
-            f"Looking for the weights of {where}: one index was expected, found {_some(left)}. Name one of these files "
-            f"instead."
-        )
+        raise FormatError(f"one index was expected, found {_some(left)}. Name one of these files instead.")
     beside = any(_is_secondary(name) for name in left) and not all(map(_is_secondary, candidates))
     return left[0] if left and not beside else None
 
@@ -232,8 +210,8 @@ def _passed_over(weights: Iterable[str], taken: Set[str | None]) -> tuple[str, .
     return (f"Passed over beside the weights: {_some(rest)}.",) if rest else ()
 
 
-def _no_safetensors(top: list[str], nested: list[str], where: str, typed: str) -> str:
-    lead = f"Looking for the weights of {where}: {SINGLE_NAME} or {INDEX_NAME} was expected, found "
+def _no_safetensors(top: list[str], nested: list[str], typed: str) -> str:
+    lead = f"{SINGLE_NAME} or {INDEX_NAME} was expected, found "
     below = f"safetensors files in sub-folders only ({_some(nested)}). Name one folder or file instead, for example "
     below += f"{typed}/{nested[0].rpartition('/')[0]:.160}." if nested else ""
     for kind, endings in _OTHER_FORMATS.items():

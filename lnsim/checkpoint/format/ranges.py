@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from lnsim.checkpoint.format.header import Header
 from lnsim.errors import RangeError, TensorNotFoundError
 
-__all__ = ["DEFAULT_MAX_GAP", "ByteRange", "Read", "part_range", "plan_reads", "slice_reads", "tensor_range"]
-
 DEFAULT_MAX_GAP = 16 * 1024
 """Bytes between two tensors that are worth reading to save a request: less than a round trip takes to carry."""
 
@@ -56,10 +54,7 @@ class Read:
 
 
 def tensor_range(header: Header, name: str) -> ByteRange | None:
-    """Bytes of a tensor in its file; None for a tensor of no bytes, which needs no read.
-
-    Raises TensorNotFoundError when the header has no such tensor.
-    """
+    """Bytes of a tensor in its file, None where it has none; raises TensorNotFoundError."""
     if name not in header.tensors:
         raise TensorNotFoundError(f"Looking up tensor {name!r:.200}: the header lists {len(header.tensors)} others.")
     info = header.tensors[name]
@@ -69,10 +64,7 @@ def tensor_range(header: Header, name: str) -> ByteRange | None:
 
 
 def part_range(header: Header, name: str, start: int, stop: int) -> ByteRange:
-    """The bytes ``[start, stop)`` of a tensor, counted from its own first byte, as a range of its file.
-
-    Raises TensorNotFoundError, and RangeError when the part is empty or does not lie inside the tensor.
-    """
+    """The bytes ``[start, stop)`` of a tensor, counted from its first; raises RangeError, TensorNotFoundError."""
     whole = tensor_range(header, name)
     if whole is None or not 0 <= start < stop <= len(whole):
         n_bytes = 0 if whole is None else len(whole)
@@ -81,10 +73,7 @@ def part_range(header: Header, name: str, start: int, stop: int) -> ByteRange:
 
 
 def plan_reads(header: Header, names: Iterable[str], *, max_gap: int = DEFAULT_MAX_GAP) -> tuple[Read, ...]:
-    """The fewest reads that cover the tensors, joining two where at most ``max_gap`` bytes lie between them.
-
-    Raises TensorNotFoundError when the header lacks a name.
-    """
+    """The fewest reads that cover the tensors, over gaps of at most ``max_gap`` bytes; raises TensorNotFoundError."""
     parts = [(name, part) for name in names if (part := tensor_range(header, name)) is not None]
     groups: list[list[tuple[str, ByteRange]]] = []
     for name, part in sorted(parts, key=lambda item: item[1]):

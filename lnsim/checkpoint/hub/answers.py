@@ -1,7 +1,4 @@
-"""This module judges HTTP responses: is it the range that was asked for, may it pass, or what error is it.
-
-Pure: it looks at a status and headers, and never reads a body.
-"""
+"""This module judges HTTP responses by status and headers: the right range, what may pass, or an error."""
 
 from __future__ import annotations
 
@@ -14,21 +11,13 @@ from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, NetworkError, RepoNotFoundError, RevisionError
 from lnsim.text import printable
 
-__all__ = [
-    "DeadAddressError", "ForbiddenError", "NoRangeError", "NotThereError", "TryAgainError", "check_range",
-    "check_status", "retry_after",
-]  # fmt: skip
-
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 _WINDOW_OVER = re.compile(r'"\w{1,40}"\s*;\s*r\s*=\s*\d{1,9}\s*;\s*t\s*=\s*(\d{1,9})', re.ASCII)
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BY_THE_WAY = frozenset({502, 504})
 _LONGEST_REASON = 300
 _ON_THE_TOKEN = re.compile(r"token|credential|expired", re.IGNORECASE)
-
-_USUAL = "Invalid username or password"
-"""What the Hub says to anyone who asks for a repo that is not there."""
-
+_USUAL = "Invalid username or password"  # the Hub's answer to anyone who asks for a repo that is not there
 _WORDS = {
     407: "a proxy on the way wants a login (407): write http://user:password@host:port in HTTPS_PROXY or HTTP_PROXY",
     410: "it was there once and is gone for good (410)",

@@ -12,8 +12,6 @@ from lnsim.checkpoint.local import commit_of_reference, open_snapshot
 from lnsim.checkpoint.source import Checkpoint
 from lnsim.errors import LnsimError
 
-__all__ = ["MAIN", "cached_snapshot", "is_commit"]
-
 MAIN = "main"
 
 
@@ -22,14 +20,14 @@ def is_commit(text: str) -> bool:
     return len(text) == 40 and all(character in "0123456789abcdef" for character in text)
 
 
-def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> Checkpoint | None:
+def cached_snapshot(repo: RepoName) -> Checkpoint | None:
     """The snapshot of a full commit, which cannot change; with the network switched off, that of a branch as well.
 
     None where the cache has no whole one: a branch may have moved, so with a network the Hub is asked. Raises
     LnsimError, with the network switched off, where the snapshot that is there cannot be read.
     """
-    folder = Path(constants.HF_HUB_CACHE) / constants.REPO_ID_SEPARATOR.join(("models", *repo_id.split("/")))
-    name = revision or MAIN
+    folder = Path(constants.HF_HUB_CACHE) / constants.REPO_ID_SEPARATOR.join(("models", *repo.repo_id.split("/")))
+    name = repo.revision or MAIN
     if not is_commit(name):
         if not constants.is_offline_mode() or ".." in name:
             return None
@@ -38,7 +36,7 @@ def cached_snapshot(repo_id: str, revision: str | None, part: str = "") -> Check
     if not is_commit(name) or not os.path.isdir(snapshot):
         return None
     try:
-        opened = open_snapshot(snapshot, RepoName(repo_id, revision, part), name)
+        opened = open_snapshot(snapshot, repo)
     except LnsimError:
         # An incomplete snapshot is common: a tokenizer was fetched, or a download is under way. The Hub has it whole.
         if constants.is_offline_mode():

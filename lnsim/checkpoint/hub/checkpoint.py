@@ -1,34 +1,31 @@
 """This module opens checkpoints on the Hub: commit first, then headers, then the ranges of the tensors wanted.
 
 The commit is pinned before anything else is read, and every later request names it. A header is the first bytes of its
-shard. A shard's address is resolved once, and its signed target serves all further ranges of it.
+shard; how many to ask for is guessed from the names that an index lists. A shard's address is resolved once, and its
+signed target serves all further ranges of it; where that refuses, it is resolved again, since signatures expire.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
 
 from huggingface_hub import constants
+from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
-from lnsim.checkpoint.contents import settle
-from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header
-from lnsim.checkpoint.format.layout import (
-    ADAPTER_CONFIG_NAME,
-    CONFIG_NAME,
-    Layout,
-    find_layout,
-    named_file,
-    parse_index,
-)
+from lnsim.checkpoint.format.header import LENGTH_BYTES, MAX_HEADER_BYTES, Header, header_end, parse_header
+from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, CONFIG_NAME, Layout, find_layout, named_file
 from lnsim.checkpoint.format.ranges import ByteRange
-from lnsim.checkpoint.hub.answers import NotThereError
+from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError, NotThereError
 from lnsim.checkpoint.hub.cache import MAIN, is_commit
-from lnsim.checkpoint.hub.names import check_endpoint
+from lnsim.checkpoint.hub.names import RepoName, check_endpoint
 from lnsim.checkpoint.hub.session import Settings, client_for
-from lnsim.checkpoint.hub.shard import FIRST_WINDOW, RemoteShard, Window
 from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.source import (
     MAX_JSON_BYTES,
@@ -38,30 +35,39 @@ from lnsim.checkpoint.source import (
     check_totals,
     no_progress,
     parse_config,
+    settle,
 )
-from lnsim.errors import FormatError, HeaderError, HubError, LnsimError, RepoNotFoundError, RevisionError, SourceError
+from lnsim.errors import (
+    FormatError,
+    HeaderError,
+    HubError,
+    LnsimError,
+    RangeError,
+    RepoNotFoundError,
+    RevisionError,
+    SourceError,
+)
 
-__all__ = ["Repo", "open_pinned", "pin"]
-
-_FAIR_SHARE = 1_000_000
-"""Bytes that the header of each of many shards may have, however many they are."""
+FIRST_WINDOW = 100_000  # bytes asked for first: 97 % of the headers on the Hub fit (huggingface_hub's own figure)
+_AROUND = 120  # bytes around the entries: length field, braces, ``__metadata__`` as writers fill it, padding
+_LEAST = 4096  # fewer bytes than this make no request cheaper
+_MAX_HIDDEN_SIZE = 1 << 16
+_SMALL_TENSORS = 2048  # bytes of a wider dtype that writers put before the norms, such as a router's correction bias
+_LIKE_A_NORM = re.compile(r"(norm|(?:^|[._])ln)[^.]*\.(weight|bias|gamma|beta)$", re.IGNORECASE)
+_FAIR_SHARE = 1_000_000  # bytes that the header of each of many shards may have, however many they are
 
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """A repo at a commit, or the files of one of its folders below the repo's root.
-
-    ``revision`` is None for the head of ``main``. ``names`` are those below the folder; ``file`` is the only one that
-    is wanted, empty for whatever holds the weights.
-    """
+    """A repo at a commit, or the files of one of its folders below the repo's root."""
 
     repo_id: str
-    revision: str | None
+    revision: str | None  # None for the head of ``main``
     commit: str
-    names: Sequence[str]
+    names: Sequence[str]  # of the files below the folder
     transport: Transport = field(repr=False)
     folder: str = ""
-    file: str = ""
+    file: str = ""  # the only one that is wanted; empty for whatever holds the weights
     notes: tuple[str, ...] = ()
 
     @property
@@ -92,24 +98,17 @@ class Repo:
         """Address of a file at the pinned commit."""
         return f"{constants.ENDPOINT}/{self.repo_id}/resolve/{self.commit}/{quote(self._path(name))}"
 
+    def small(self, name: str, *, compressed: bool = False) -> bytes:
+        """A whole small file."""
+        where, url = self.where_of(name), self.url(name)
+        return self.transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=compressed)
+
     def config(self, name: str = CONFIG_NAME) -> dict[str, Any] | None:
         """A parsed config, None where the repo has none of this name."""
-        if name not in self.names:
-            return None
-        where = self.where_of(name)
-        return parse_config(self.transport.get(self.url(name), where=where, max_bytes=MAX_JSON_BYTES), where=where)
-
-    def weight_map(self, index: str | None) -> dict[str, str]:
-        """Shard of each tensor, as the index tells it; empty where there is none."""
-        if index is None:
-            return {}
-        where, url = self.where_of(index), self.url(index)
-        return parse_index(
-            self.transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=True), where=self.where
-        )
+        return parse_config(self.small(name), where=self.where_of(name)) if name in self.names else None
 
 
-def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: Settings | None = None) -> Repo:
+def pin(name: RepoName, *, settings: Settings | None = None) -> Repo:
     """The commit behind a revision, and the files it holds, or those of a part of it: one request.
 
     Raises HubError with a sentence on what to do, SourceError when the commit has no such part.
@@ -117,32 +116,29 @@ def pin(repo_id: str, revision: str | None = None, part: str = "", *, settings: 
     check_endpoint(constants.ENDPOINT)
     transport = Transport(client_for(settings or Settings()), Traffic())
     try:
-        commit, names = _ask(transport, repo_id, revision)
+        commit, names = _ask(transport, name.repo_id, name.revision)
     except RevisionError as error:
-        if not part or not revision or "/" in revision:
+        if not name.part or not name.revision or "/" in name.revision:
             raise
-        branch = quote(f"{revision}/{part}", safe="")
+        branch = quote(f"{name.revision}/{name.part}", safe="")
         raise RevisionError(
             f"{error} Behind the @ it ends at the first slash: where the slash belongs to a branch's name, write "
-            f"{repo_id}@{branch:.160}, or use --revision."
+            f"{name.repo_id}@{branch:.160}, or use --revision."
         ) from None
-    repo = Repo(repo_id, revision, commit, names, transport)
-    return _narrowed(repo, part) if part else repo
+    repo = Repo(name.repo_id, name.revision, commit, names, transport)
+    return _narrowed(repo, name.part) if name.part else repo
 
 
 def open_pinned(repo: Repo, progress: Progress = no_progress) -> Checkpoint:
-    """Open a pinned repo, when it is its turn: its headers and its config.
-
-    Raises LnsimError as ``pin`` does, and FormatError when it holds no safetensors weights.
-    """
+    """Open a pinned repo, when it is its turn: headers and config; raises LnsimError."""
     layout = named_file(repo.file) if repo.file else find_layout(repo.names, where=repo.where, typed=repo.typed)
     return repo.transport.client.open(lambda: _open(repo, layout, progress))
 
 
 def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
     config = repo.transport.client.aside(repo.config)
-    weight_map = repo.weight_map(layout.index)
-    layout = layout.listed(weight_map.values()) if weight_map else layout
+    if layout.index is not None:
+        layout = layout.indexed(repo.small(layout.index, compressed=True), where=repo.where)
     absent = [name for name in layout.shards if name not in repo.names]
     unread: dict[str, LnsimError] = {
         name: HubError(
@@ -153,7 +149,7 @@ def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
     }
     there = [name for name in layout.shards if name not in unread]
     files = {name: RemoteShard(repo.url(name), repo.where_of(name), repo.transport) for name in there}
-    headers = _read_headers(repo, files, weight_map, unread, progress)
+    headers = _read_headers(repo, files, layout.weight_map, unread, progress)
     read_many = repo.transport.map
 
     def fetch(jobs: Sequence[tuple[str, ByteRange]], progress: Progress) -> list[bytes]:
@@ -161,14 +157,9 @@ def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
 
     source = f"{repo.repo_id}/{repo.part}".rstrip("/")
     found = {name: headers[name] for name in there if name in headers}
-    told = repo.repo_id, repo.revision, repo.commit, repo.part, (*repo.notes, *layout.notes)
-    return settle(
-        Checkpoint(source, repo.where, found, config.result(), fetch, repo.transport.traffic, *told),
-        weight_map=weight_map,
-        unread=unread,
-        replicated=layout.replicated,
-        adapter_config=lambda: repo.config(ADAPTER_CONFIG_NAME),
-    )
+    told = repo.repo_id, repo.revision, repo.commit, repo.part, repo.notes
+    opened = Checkpoint(source, repo.where, found, config.result(), fetch, repo.transport.traffic, *told)
+    return settle(opened, layout, unread, lambda: repo.config(ADAPTER_CONFIG_NAME))
 
 
 def _read_headers(
@@ -247,3 +238,114 @@ def _ask(transport: Transport, repo_id: str, revision: str | None) -> tuple[str,
         )
     names = [entry.get("rfilename") for entry in siblings if isinstance(entry, dict)]
     return commit, [name for name in names if isinstance(name, str)]
+
+
+@dataclass(slots=True)
+class RemoteShard:
+    """One safetensors file on the Hub."""
+
+    url: str
+    where: str
+    transport: Transport
+    start: bytes = field(default=b"", repr=False)  # behind the header, as far as it came along with that
+    file_size: int | None = None  # by the server: a file that was cut off has fewer bytes than its header says
+    buffer_start: int = 0  # where ``start`` begins
+    _address: httpx.URL | None = field(default=None, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def read_header(self, window: int = FIRST_WINDOW, longest: int = MAX_HEADER_BYTES) -> Header:
+        """The header, in one request where it fits the window; HeaderError where it has more bytes than ``longest``."""
+        data, self.file_size = self._ask(ByteRange(0, window), may_be_clipped=True)
+        stop = header_end(data, self.file_size, where=self.where)
+        if stop > longest:
+            raise HeaderError(
+                f"Reading the header of {self.where}: at most {longest} bytes were expected for one of so many shards, "
+                f"found {stop}."
+            )
+        if stop > len(data):
+            data += self._ask(ByteRange(len(data), stop))[0]
+        self.start, self.buffer_start = data[stop:], stop
+        return parse_header(data, self.file_size, where=self.where, lenient=True)
+
+    def read(self, span: ByteRange) -> bytes:
+        """A range behind the header; no request is made for what came along with that."""
+        first = self.buffer_start
+        if span.stop <= first + len(self.start):
+            return self.start[span.start - first : span.stop - first]
+        data, file_size = self._ask(span)
+        if file_size != self.file_size:
+            raise RangeError(
+                f"Reading {self.where}: its header describes {self.file_size} bytes, the server serves a "
+                f"file of {file_size}. The file was replaced while it was read; try again."
+            )
+        return data
+
+    def _ask(self, span: ByteRange, *, may_be_clipped: bool = False) -> tuple[bytes, int]:
+        """A range, from an address resolved anew where the one known is dead or refuses: signatures expire.
+
+        Where other reads have used up the fresh one as well, the last try is made with an address of its own.
+        """
+        address = self._known_address()
+        for own in (False, True):
+            try:
+                return self.transport.get_range(
+                    address, span, where=self.where, may_be_clipped=may_be_clipped, leave_if_dead=True
+                )
+            except (ForbiddenError, DeadAddressError):
+                address = self._resolve() if own else self._known_address(instead_of=address)
+        return self.transport.get_range(address, span, where=self.where, may_be_clipped=may_be_clipped)
+
+    def _known_address(self, *, instead_of: httpx.URL | None = None) -> httpx.URL:
+        with self._lock:
+            if self._address is None or self._address is instead_of:
+                self._address = self._resolve()
+            return self._address
+
+    def _resolve(self) -> httpx.URL:
+        return self.transport.resolve(self.url, where=self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is known of a checkpoint's headers before they are read, and so how many bytes to ask for first.
+
+    One shard's header shows how many bytes an entry has in this checkpoint. Where a norm opens the byte buffer, the
+    window takes it along: that saves a request a shard.
+    """
+
+    per_entry: float = 84.0  # bytes of an entry beside its name
+    norm_bytes: int = 0  # of one norm vector; 0 where that is not known
+
+    @classmethod
+    def learnt(cls, header: Header) -> Window:
+        """What the header of one shard shows about the others'."""
+        names = list(header.tensors)
+        text = header.buffer_start - LENGTH_BYTES - sum(map(len, names))
+        sizes = [info.n_bytes for name, info in header.tensors.items() if _like_a_norm(name)]
+        return cls(text / max(1, len(names)) + 1, max(sizes) if sizes else _row_bytes(header))
+
+    def size(self, names: Collection[str]) -> int:
+        """Bytes to ask for first of a shard that holds these tensors."""
+        header = sum(len(name.encode("utf-8", "surrogatepass")) for name in names) + self.per_entry * len(names)
+        return max(_LEAST, int(header) + _AROUND + self._norms_in_front(sorted(names)))
+
+    def _norms_in_front(self, names: Iterable[str]) -> int:
+        """Bytes of the norms that come first, in the order of the names that writers use within a dtype."""
+        count = sum(1 for _ in takewhile(_like_a_norm, names))
+        return count * self.norm_bytes + _SMALL_TENSORS if count and self.norm_bytes else 0
+
+
+def _row_bytes(header: Header) -> int:
+    """Bytes of a vector of the hidden size, which is a side of nearly every matrix; 0 where there is no matrix."""
+    matrices = [info for info in header.tensors.values() if len(info.shape) == 2 and info.n_bytes]
+    sides = Counter(side for info in matrices for side in info.shape)
+    if not matrices:
+        return 0
+    hidden_size = max(sides, key=lambda side: (sides[side], side))
+    widest = max(info.n_bytes // (info.shape[0] * info.shape[1]) for info in matrices)
+    return min(hidden_size, _MAX_HIDDEN_SIZE) * max(1, widest)
+
+
+def _like_a_norm(name: str) -> bool:
+    lower = name.lower()  # the pattern alone takes 4 us a name, and some checkpoints have 100,000
+    return ("norm" in lower or "ln" in lower) and _LIKE_A_NORM.search(name) is not None

@@ -9,30 +9,23 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from lnsim.errors import HubError, SourceError
 
-__all__ = ["RepoName", "check_endpoint", "is_repo_id", "parse_repo_name"]
-
 # The client library's rule (`validate_repo_id`), written out here since its import is slow.
 _REPO_ID = re.compile(r"(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
 _HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co"})
 _OTHER_KINDS = frozenset({"datasets", "spaces", "buckets", "kernels", "collections", "papers", "docs", "blog"})
 _ROUTES = frozenset({"tree", "blob", "resolve", "raw", "blame", "commit", "commits", "revision"})
 _BY_GIT = re.compile(r"(?:ssh://)?git@(hf\.co|huggingface\.co)[:/](.*)")
-_OWN_SLASHES = re.compile(r"refs/[^/]+/[^/]+")
-"""Revisions whose name holds slashes wherever they stand: ``refs/pr/3``, ``refs/convert/parquet``."""
-
+_OWN_SLASHES = re.compile(r"refs/[^/]+/[^/]+")  # in the names of revisions: ``refs/pr/3``, ``refs/convert/parquet``
 _FORMS = "owner/name, owner/name@revision/folder or an address such as https://huggingface.co/owner/name/tree/main"
 
 
 @dataclass(frozen=True, slots=True)
 class RepoName:
-    """A repo on the Hub, the revision asked for, None for the head of ``main``, and which part of it.
+    """A repo on the Hub, at the revision asked for, or a part of it."""
 
-    The id of an old repo is a bare name. The part is a folder or file below the root, empty for all of it.
-    """
-
-    repo_id: str
-    revision: str | None
-    part: str = ""
+    repo_id: str  # that of an old repo is a bare name
+    revision: str | None  # None for the head of ``main``
+    part: str = ""  # a folder or file below the root; empty for all of it
 
 
 def parse_repo_name(text: str, revision: str | None = None) -> RepoName:
@@ -71,10 +64,7 @@ def is_repo_id(text: str) -> bool:
 
 
 def check_endpoint(text: str | None = None) -> str:
-    """The address of the Hub as it was given, by default in ``HF_ENDPOINT``; empty where there is none.
-
-    Raises HubError when no request could be made to it.
-    """
+    """The address of the Hub, by default that in ``HF_ENDPOINT``, else empty; HubError where it is none."""
     text = os.environ.get("HF_ENDPOINT") if text is None else text
     if text is None:
         return ""

@@ -1,8 +1,7 @@
 """This module makes single requests over the session of ``huggingface_hub``, so many at once, and can stop them all.
 
-Proxies, certificates, the ``HF_*`` settings and a user's own client factory come with ``get_session()``. What it does
-not bring is here: a bound on the requests in flight, deadlines, an end that wakes whoever waits, and silence about what
-is sent.
+Proxies, certificates, the ``HF_*`` settings and a user's own client factory come with ``get_session()``; here are a
+bound on the requests in flight, deadlines, an end that wakes whoever waits, and silence about what is sent.
 """
 
 from __future__ import annotations
@@ -29,17 +28,10 @@ from lnsim.checkpoint.hub.answers import TryAgainError
 from lnsim.checkpoint.opening import IN_FLIGHT
 from lnsim.checkpoint.source import Progress, no_progress
 
-__all__ = [
-    "Answer", "Client", "ClosedError", "ProxyError", "Settings", "UnreachableError", "UnusableAddressError",
-    "client_for", "close_clients", "whole_number",
-]  # fmt: skip
-
 A = TypeVar("A")
 B = TypeVar("B")
 
-_MIN_RATE = 50_000
-"""Bytes a second that a long answer must reach on the whole."""
-
+_MIN_RATE = 50_000  # bytes a second that a long answer must reach on the whole
 _KEPT_OPEN = 128
 _SHUT_BOTH_WAYS = 2
 _PROXY = re.compile(r"([\w.-]+|\[[\da-f:.]+\])(:\d+)?", re.IGNORECASE)
@@ -64,10 +56,7 @@ class ClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How hard and how patiently to ask; times in seconds.
-
-    A head, which the library reads by itself, has no deadline but ``read_timeout``, and may have 100 kB.
-    """
+    """How hard and how patiently to ask; times in seconds. A head has no deadline but ``read_timeout``."""
 
     max_in_flight: int = IN_FLIGHT  # requests at once
     max_tries: int = 5  # of one request, before it is an error
@@ -172,8 +161,7 @@ class Client:
     def open(self, work: Callable[[], B]) -> B:
         """Open a checkpoint when it is its turn: each has many headers to ask for, and holds an index meanwhile.
 
-        One thread parses all indexes, since memory that one thread has freed is of little use to others: ten models
-        peak 10 MiB higher without.
+        One thread parses all indexes: memory that one has freed is of little use to others.
         """
         with _stopped_by_hand():
             return self._opener.submit(work).result()
@@ -316,19 +304,14 @@ class _NotOurs(logging.Filter):
 def _prepare() -> None:
     """Once a process: keep our requests out of the libraries' logs, and our connections open between them.
 
-    The one place with private names. The library's own session keeps 20 idle connections, too few for two origins: the
-    ten models take 99 of them instead of 32. Nothing public tells whether there is a session or a user's factory, which
-    are used as they are.
+    The one place with private names: the library's own session keeps 20 idle connections, too few for two origins, and
+    nothing public tells whether there is a session or a user's factory, which are used as they are.
     """
     core = httpx.__name__.replace("httpx", "httpcore")
     parts = (f"{core}.{part}" for part in ("connection", "http11", "http2", "proxy", "socks"))
     for name in (httpx.__name__, _http.__name__, *parts):
         logging.getLogger(name).addFilter(_NotOurs())
     if _http._GLOBAL_CLIENT is None and _http._GLOBAL_CLIENT_FACTORY is _http.default_client_factory:
-        set_client_factory(_roomy_session)
-
-
-def _roomy_session() -> httpx.Client:
-    hooks = {"request": [_http.hf_request_event_hook]}
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_OPEN)
-    return httpx.Client(event_hooks=hooks, follow_redirects=True, timeout=None, limits=limits)
+        hooks = {"request": [_http.hf_request_event_hook]}
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_OPEN)
+        set_client_factory(lambda: httpx.Client(event_hooks=hooks, follow_redirects=True, timeout=None, limits=limits))

@@ -1,8 +1,7 @@
 """This module makes checked requests to the Hub: the right bytes or one clear error, tried again where it may pass.
 
-A range counts only when the answer says that it is this range and brings all of it. Bodies are read piece by piece, so
-that a server which ignores ``Range`` costs no gigabytes. What may pass is tried again, with growing pauses that honour
-``Retry-After``. The token goes to the Hub's endpoint only, never along a redirect to another origin.
+A range counts only when the answer says that it is this range and brings all of it; bodies are read piece by piece, so
+that a server which ignores ``Range`` costs no gigabytes. The token goes to the Hub's own origin only.
 """
 
 from __future__ import annotations
@@ -24,13 +23,7 @@ from huggingface_hub import constants
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
 from lnsim.checkpoint.format.ranges import ByteRange
-from lnsim.checkpoint.hub.answers import (
-    DeadAddressError,
-    NoRangeError,
-    TryAgainError,
-    check_range,
-    check_status,
-)
+from lnsim.checkpoint.hub.answers import DeadAddressError, NoRangeError, TryAgainError, check_range, check_status
 from lnsim.checkpoint.hub.session import (
     Answer,
     Client,
@@ -45,8 +38,6 @@ from lnsim.errors import HubError, NetworkError, OfflineError
 from lnsim.text import printable
 from lnsim.version import __version__
 
-__all__ = ["Transport", "parse_address"]
-
 logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
@@ -56,12 +47,8 @@ T = TypeVar("T")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_HOPS = 5
 _MAX_SIDE_BODY = 64 * 1024
-_UNRANGED = 2
-"""Answers other than a range that are dropped unread before one ends the reading: few of many servers give them."""
-
-_STEP = 0.2
-"""Seconds between two looks, during a pause, at whether it is still worth waiting."""
-
+_UNRANGED = 2  # answers other than a range that are dropped unread before one ends the reading
+_STEP = 0.2  # seconds between two looks, during a pause, at whether it is still worth waiting
 _HOST = re.compile(r"[\w.:-]+", re.ASCII)
 _LAST_PORT = 65_535
 _LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
@@ -152,41 +139,32 @@ class Transport:
 
     @contextmanager
     def _follow(self, url: httpx.URL, headers: Mapping[str, str], *, stop_at_foreign: bool = False) -> Iterator[Answer]:
-        """The answer at the end of the redirects; the token stays with the Hub's own origin."""
+        """The answer at the end of the redirects, each request counted; the token stays with the Hub's own origin."""
         for _ in range(_MAX_HOPS):
-            with self._exchange(url, headers) as answer:
-                if answer.status not in _REDIRECTS:
-                    if answer.status >= 400:
-                        _read(answer, _MAX_SIDE_BODY)  # of no use but for keeping the connection
-                    yield answer
-                    return
-                target = _joined(url, answer.headers.get("location", ""))
-                if stop_at_foreign and _origin(target) != _origin(url):
-                    yield answer
-                    return
-                _read(answer, _MAX_SIDE_BODY)
-                if url.scheme == "https" != target.scheme:
-                    raise UnusableAddressError("it leads from https to an address without encryption")
+            at_the_hub = _origin(url) == self._hub
+            own = {**self._headers, **self._login} if at_the_hub else self._headers
+            self.traffic.count(requests=1)
+            with self.client.get(url, {**own, **headers}, at_the_hub=at_the_hub) as answer:
+                try:
+                    if answer.status not in _REDIRECTS:
+                        if answer.status >= 400:
+                            _read(answer, _MAX_SIDE_BODY)  # of no use but for keeping the connection
+                        yield answer
+                        return
+                    target = _joined(url, answer.headers.get("location", ""))
+                    if stop_at_foreign and _origin(target) != _origin(url):
+                        yield answer
+                        return
+                    _read(answer, _MAX_SIDE_BODY)
+                finally:
+                    self.traffic.count(received=answer.received)
+            if url.scheme == "https" != target.scheme:
+                raise UnusableAddressError("it leads from https to an address without encryption")
             url = target
         raise HubError(f"Following the redirects of {_host(url)}: more than {_MAX_HOPS} in a row.")
 
-    @contextmanager
-    def _exchange(self, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
-        """One request; what it took is counted."""
-        at_the_hub = _origin(url) == self._hub
-        own = {**self._headers, **self._login} if at_the_hub else self._headers
-        self.traffic.count(requests=1)
-        with self.client.get(url, {**own, **headers}, at_the_hub=at_the_hub) as answer:
-            try:
-                yield answer
-            finally:
-                self.traffic.count(received=answer.received)
-
     def map(self, work: Callable[[A], B], items: Iterable[A], progress: Progress = no_progress) -> list[B]:
-        """Results in the order of the items, many at a time.
-
-        The first error is raised. What has not begun by then is left out, and what has is not tried again.
-        """
+        """Results in the order of the items; after the first error nothing is begun or tried again."""
         self._given_up.clear()
         with ExitStack() as on_failure:
             on_failure.callback(self._given_up.set)
@@ -254,10 +232,7 @@ class Transport:
 
 
 def parse_address(url: str) -> httpx.URL:
-    """An address that a request may be made to, taken apart by the code that makes it: nobody reads another host in it.
-
-    Raises UnusableAddressError for anything but http and https, or an address without a usable host.
-    """
+    """An address that a request may be made to, as the code that makes it reads it; raises UnusableAddressError."""
     return _usable(lambda: httpx.URL(url))
 
 
