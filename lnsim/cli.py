@@ -34,6 +34,7 @@ _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells have it."""
 
 _HELP_WIDTH = 79
+_EVIDENCE = "read some rows of the matrices too (up to 25 MB), for exact tests where norms are blind"
 _SOURCE = (
     "repo id, repo@revision, repo@revision/folder or /file.safetensors, hf:// or https address of the Hub, folder (of "
     "the Hub's cache too), .safetensors file or stored model's name"
@@ -95,7 +96,7 @@ def _extract(options: argparse.Namespace) -> int:
     from lnsim.checkpoint.reading import Question
     from lnsim.cli_text import bar, extract_record, extract_text
 
-    asked = {"everything": options.all, "model_type": options.model_type}
+    asked = {"everything": options.all, "model_type": options.model_type, "evidence": options.evidence}
     questions = [Question.of(source, options.role, options.revision, **asked) for source in options.sources]
     how = {"out": options.out, "again": options.again, "in_flight": options.in_flight}
     failed = 0
@@ -116,10 +117,12 @@ def _compare(options: argparse.Namespace) -> int:
     """
     from lnsim.cli_text import bar
     from lnsim.measure.compare import summarise_pair
+    from lnsim.measure.row_evidence import weigh_rows
     from lnsim.report.pair_view import Comparison, read_sources
 
     with bar(f"{options.a} and {options.b}") as progress:
-        a, b = read_sources([options.a, options.b], options.role, progress, options.revision, options.model_type)
+        how = (options.revision, options.model_type, options.evidence)
+        a, b = read_sources([options.a, options.b], options.role, progress, *how)
     for one in (a, b):
         if isinstance(one, LnsimError):
             _complain(one, options.debug)
@@ -127,7 +130,11 @@ def _compare(options: argparse.Namespace) -> int:
         return 1
     with bar("permutations", unit="role") as progress:
         summary = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
-    found = Comparison((options.a, options.b), a.vectors, b.vectors, summary)
+    rows = None
+    if options.evidence:
+        ordered = summary.judgement.rows.ordered
+        rows = weigh_rows(a.vectors, b.vectors, ordered, options.permutations, options.seed)
+    found = Comparison((options.a, options.b), a.vectors, b.vectors, summary, rows)
     if options.csv is not None:
         _write_csv(options.csv, found)
     if not options.json:
@@ -257,6 +264,7 @@ def _add_extract(commands: _Commands[_Parser]) -> None:
     _add_reading(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the extracts (data/vectors)")
     parser.add_argument("--all", action="store_true", help="read all other norms as well")
+    parser.add_argument("--evidence", action="store_true", help=_EVIDENCE)
     parser.add_argument("--again", action="store_true", help="read from the Hub even what is kept already")
     parser.add_argument(
         "--in-flight", type=_whole(1, 256), default=16, metavar="N", help="requests to the Hub at once, 1 to 256 (16)"
@@ -279,6 +287,7 @@ def _add_compare(commands: _Commands[_Parser]) -> None:
     parser.add_argument("b", metavar="B", help="the same")
     _add_reading(parser)
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write cosine and r of every role and layer there")
+    parser.add_argument("--evidence", action="store_true", help=_EVIDENCE)
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     only = "compare this role only, by lnsim's name or the Llama family's; may be repeated"
     parser.add_argument("--role", action="append", metavar="ROLE", help=only)

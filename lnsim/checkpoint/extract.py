@@ -37,6 +37,7 @@ from lnsim.checkpoint.store import (
     write_extract,
 )
 from lnsim.checkpoint.vectors import NormVectors, same_stored
+from lnsim.checkpoint.weight_rows import RECORD_KEY, is_piece
 from lnsim.errors import LnsimError, StoreError
 from lnsim.paths import vectors_dir
 
@@ -83,6 +84,7 @@ def extract(
     *,
     everything: bool = False,
     model_type: str | None = None,
+    evidence: bool = False,
     progress: Progress = no_progress,
 ) -> NormVectors:
     """Read the norm vectors of a repo on the Hub, folder, safetensors file or stored model; write nothing.
@@ -94,13 +96,14 @@ def extract(
         revision: branch, tag or commit, for a repo id.
         everything: read every other norm as well, as ``other/...`` where it has no role.
         model_type: read the checkpoint as this family, whatever its config says.
+        evidence: read the matrix rows of ``weight_rows`` too, for the tests beyond norms.
         progress: told how many reads are done of how many planned.
 
     Raises:
         LnsimError: a sentence on what could not be read and what to do.
     """
     begun = time.perf_counter()
-    question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
+    question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
     opened = open_checkpoint(question.source, revision, progress=progress)
     return replace(read_norms(opened, question, progress=progress).vectors(), seconds=time.perf_counter() - begun)
 
@@ -114,11 +117,12 @@ def extract_and_keep(
     name: str | None = None,
     everything: bool = False,
     model_type: str | None = None,
+    evidence: bool = False,
     again: bool = False,
     progress: Progress = no_progress,
 ) -> NormVectors:
     """Read the norm vectors of a source and keep them, as ``extract_many`` does; raises LnsimError as ``extract``."""
-    question = Question.of(source, roles, revision, everything=everything, model_type=model_type)
+    question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
     (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
     if isinstance(found, LnsimError):
         raise found
@@ -227,7 +231,11 @@ def _read(plan: _Plan, *, again: bool = False, progress: Progress) -> Extracted:
         traffic, path, prepared = found.traffic, plan.path, None
     else:
         opened = open_found(found, progress=progress)
-        reading = read_norms(opened, question, keep=kept.tensors if kept else (), progress=progress)
+        held = kept is not None and RECORD_KEY in kept.metadata  # rows that it keeps are read again, whoever asks
+        keep = [name for name in kept.tensors if not is_piece(name)] if kept else ()
+        reading = read_norms(
+            opened, replace(question, evidence=question.evidence or held), keep=keep, progress=progress
+        )
         traffic, path = opened.traffic, reading.extract_path if plan.path is None else None
         answers = () if found.repo_name is None else (*_texts(kept, ANSWERS_KEY), question.record())
         identity = None if plan.origin is None else plan.origin.identity

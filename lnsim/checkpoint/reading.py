@@ -12,10 +12,12 @@ from typing import Any
 from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
 from lnsim.checkpoint.families.table import ROLES
+from lnsim.checkpoint.format.ranges import part_range
 from lnsim.checkpoint.roles import RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
 from lnsim.checkpoint.store import ANSWERS_KEY, ROLES_KEY, Identity, Provenance, StoredTensor, json_texts, read_sources
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
+from lnsim.checkpoint.weight_rows import RECORD_KEY, WeightRows, choose_rows, kept_pieces, piece_name, whole_rows
 from lnsim.errors import RoleError, StoreError
 from lnsim.version import __version__
 
@@ -32,6 +34,7 @@ class Question:
     everything: bool = False
     model_type: str | None = None
     tower: str | None = None
+    evidence: bool = False  # the matrix rows of ``weight_rows`` too
 
     @classmethod
     def of(
@@ -45,16 +48,18 @@ class Question:
         """What an extract remembers, so that it answers the same question; another version may know more roles."""
         asked = {"roles": self.roles, "everything": self.everything, "model_type": self.model_type}
         tower = {} if self.tower is None else {"tower": self.tower}
-        return json.dumps({"lnsim": __version__} | asked | tower)
+        evidence = {"evidence": True} if self.evidence else {}
+        return json.dumps({"lnsim": __version__} | asked | tower | evidence)
 
-    def answered_by(self, records: Collection[str], keys: Collection[str]) -> bool:
+    def answered_by(self, answers: Collection[str], keys: Collection[str]) -> bool:
         """Whether an extract answers it that answers these questions already and holds all norms of these roles."""
-        if self.record() in records:
+        records = frozenset(answers)
+        if not records.isdisjoint({self.record(), replace(self, evidence=True).record()}):
             return True
         if self.roles is None or self.everything:
             return False
-        whole = replace(self, roles=None).record()
-        return whole in records and all(LLAMA_NAMES.get(role, role) in keys for role in self.roles)
+        whole = {replace(self, roles=None, evidence=held).record() for held in {True, self.evidence}}
+        return not records.isdisjoint(whole) and all(LLAMA_NAMES.get(role, role) in keys for role in self.roles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Reading:
     role_map: RoleMap
     selection: Selection
     tensors: Mapping[str, StoredTensor] = field(repr=False)  # all that were read, also those only to be kept
+    rows: WeightRows | None = field(default=None, repr=False)  # where asked for
 
     def vectors(self) -> NormVectors:
         """The norm vectors by role; raises RoleError when the tensors of a role do not fit together."""
@@ -87,6 +93,7 @@ class Reading:
             main_tower=self.role_map.main_tower,
             towers=tuple(dict.fromkeys(tensor.tower for tensor in self.role_map.tensors if tensor.layer >= 0)),
             offset=check_values(self.role_map.offset, roles.values(), where=opened.where),
+            rows=self.rows,
         )
 
     @property
@@ -108,6 +115,7 @@ class Reading:
         extra = self._provenance_texts() | offset_texts(self.role_map.offset)
         extra |= {ROLES_KEY: json.dumps(list(looked_for)), _TOWER_KEY: self.role_map.main_tower}
         extra |= {} if identity is None else identity.texts()
+        extra |= {} if self.rows is None else {RECORD_KEY: self.rows.record()}
         extra |= {ANSWERS_KEY: json.dumps(list(dict.fromkeys(answers)))} if answers else {}
         # The family that read the checkpoint, where someone named another than its config does.
         named = {"model_type": self.role_map.model_type} if self.role_map.told or not opened.config else {}
@@ -156,6 +164,11 @@ def read_norms(
     the family is unknown, a wanted role is not there, or no norm has a role; StoreError when one to keep is gone.
     """
     asked, record = question or Question(opened.source), opened.record
+    if asked.evidence and asked.roles is not None:
+        raise RoleError(
+            f"Reading {opened.where}: rows of matrices are tested with the norms before them, so all roles are read; "
+            "leave --role out, or --evidence."
+        )
     role_map = map_checkpoint(opened, asked.model_type, asked.tower)
     # Someone chose an extract's norms already: all that was chosen is the default.
     everything = asked.everything or (asked.roles is None and not as_asked and record is not None)
@@ -170,12 +183,39 @@ def read_norms(
         selection = replace(selection, missing_layers=gaps)
     names = _with_kept(selection.names, keep, opened)
     origins = _origins(opened, names)
+    pieces, rows = _weight_rows(opened, role_map) if asked.evidence else ({}, None)
     opened.keep_only(names)
     infos, data = opened.tensors, opened.read(names, progress)
     tensors = {
         name: StoredTensor(name, infos[name].dtype, infos[name].shape, data[name], *origins[name]) for name in data
     }
-    return Reading(opened, role_map, selection, tensors)
+    return Reading(opened, role_map, selection, tensors | pieces, rows)
+
+
+def _weight_rows(opened: Checkpoint, role_map: RoleMap) -> tuple[dict[str, StoredTensor], WeightRows]:
+    """The matrix rows of a checkpoint, read by range, or those that an extract keeps; all in one go."""
+    infos, shard_of = opened.tensors, opened.shard_of
+    if opened.record is not None:
+        pieces, missing = kept_pieces(opened.record.extra, opened.where)
+        origins, data = _origins(opened, map(piece_name, pieces)), opened.read(map(piece_name, pieces))
+    else:
+        norms = [one.name for one in role_map.tensors if one.tower == role_map.main_tower and one.layer >= 0]
+        pieces, missing = choose_rows(infos, norms, opened.config or {}, role_map.model_type, opened.where)
+        jobs, origins = [], {}
+        for one in pieces:
+            width = infos[one.tensor].n_bytes // one.n_rows
+            header = opened.headers[shard_of[one.tensor]]
+            span = part_range(header, one.tensor, one.start * width, one.stop * width)
+            jobs.append((shard_of[one.tensor], span))
+            origins[piece_name(one)] = shard_of[one.tensor], span.start, span.stop
+        data = dict(zip(origins, opened.fetch(jobs, no_progress), strict=True))
+    stored = {}
+    for one in pieces:
+        name = piece_name(one)
+        info = infos[one.tensor] if opened.record is None else infos[name]
+        shape = (one.stop - one.start, *info.shape[1:])
+        stored[name] = StoredTensor(name, info.dtype, shape, data[name], *origins[name])
+    return stored, whole_rows(pieces, stored, missing, opened.where)
 
 
 def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) -> tuple[str, ...]:
@@ -205,7 +245,7 @@ def _origins(opened: Checkpoint, names: Iterable[str]) -> dict[str, tuple[str, i
 
 def _extract_texts(opened: Checkpoint) -> dict[str, str]:
     extra = {} if opened.record is None else opened.record.extra
-    return {key: text for key, text in extra.items() if key not in (ROLES_KEY, ANSWERS_KEY)}
+    return {key: text for key, text in extra.items() if key not in (ROLES_KEY, ANSWERS_KEY, RECORD_KEY)}
 
 
 def _hidden_size(roles: Mapping[str, RoleVectors]) -> int:

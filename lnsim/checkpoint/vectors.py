@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.checkpoint.format.decode import DTYPES
+from lnsim.checkpoint.weight_rows import WeightRows
 from lnsim.errors import RoleError
 from lnsim.tables import card, gap_notes, table
 from lnsim.text import printable
@@ -146,6 +147,7 @@ class NormVectors:
     main_tower: str = ""  # whose roles are written bare; empty where nobody told
     towers: tuple[str, ...] = ()  # those of which norms are there, read or not
     offset: Offset = Offset()
+    rows: WeightRows | None = None  # of matrices, where they were asked for
 
     def __post_init__(self) -> None:
         for name in ("roles", "missing_layers", "tensors", "config", "provenance"):

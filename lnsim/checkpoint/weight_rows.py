@@ -2,19 +2,19 @@
 
 Value rows: those of ``v_proj`` (or of the values' part of a fused matrix) in the first and the last block of the main
 tower, whole heads up to 1,024 rows. Token rows: 512 of the embedding, one run. Each is a contiguous range of bytes, and
-is read through the same layer as the norms. In an extract a piece is a tensor of its own, named after its matrix and rows,
+is read through the same layer as the norms. In an extract a piece is a tensor of its own, named after matrix and rows,
 ``model.embed_tokens.weight[2048:2560]``; a record in the metadata says what it is.
 
 Layouts, by the names in the checkpoint: ``v_proj`` apart (Llama and kin, BERT, T5, Whisper), ``q|k|v`` in one (Phi-3,
-MPT, ChatGLM, Qwen 1), ``q, k, v`` head by head (GPT-NeoX, BLOOM), the up-projection of MLA (DeepSeek). GPT-2 stores
-(in, out), so that values are columns; there the rows of ``attn.c_proj`` stand in, which are value dimensions too.
+MPT, ChatGLM, Qwen 1), group by group (GPT-NeoX, BLOOM, Falcon, InternLM2), the up-projection of MLA (DeepSeek).
+GPT-2 stores (in, out), so that values are columns; there the rows of ``attn.c_proj`` stand in, value dimensions too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -23,9 +23,12 @@ import numpy.typing as npt
 from lnsim.checkpoint.families.config import tower_config
 from lnsim.checkpoint.format.decode import decode
 from lnsim.checkpoint.format.header import TensorInfo
-from lnsim.errors import RoleError
+from lnsim.errors import RoleError, StoreError
 
-__all__ = ["RECORD_KEY", "RowPiece", "WeightRows", "choose_rows", "piece_name", "whole_rows"]
+if TYPE_CHECKING:
+    from lnsim.checkpoint.store import StoredTensor
+
+__all__ = ["RECORD_KEY", "RowPiece", "WeightRows", "choose_rows", "is_piece", "kept_pieces", "piece_name", "whole_rows"]
 
 RECORD_KEY = "weight_rows"
 """Key of an extract's metadata under which the pieces are listed."""
@@ -39,6 +42,7 @@ _FLOATS = ("F64", "F32", "F16", "BF16")
 _EMBEDDING = re.compile(
     r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in|shared|embedding)\.weight$", re.ASCII
 )
+_BLOCK = re.compile(r"(.*?\.)(\d{1,5})\.", re.ASCII)
 _SEPARATE = (
     r"(?:self_attn|attention|attn|mixer)\.(?:attn\.|attention\.)?(?:v_proj|wv|v_lin)|self\.value|SelfAttention\.v"
 )
@@ -48,10 +52,10 @@ _LAYOUTS: Mapping[str, re.Pattern[str]] = {
     "latent": re.compile(r"\.self_attn\.kv_b_proj\.weight$", re.ASCII),
     "output": re.compile(r"\.attn\.c_proj\.weight$", re.ASCII),
 }
-_BY_HEAD = ("gpt_neox", "bloom", "gpt_neox_japanese")
+_BY_GROUP = ("gpt_neox", "gpt_neox_japanese", "bloom", "falcon", "internlm2")
+"""Families whose fused matrix has, group by group, the queries that share a key, the key, the value."""
+
 _IN_OUT = ("gpt2", "openai-gpt", "imagegpt", "decision_transformer")
-_REFUSED = {"falcon": "its fused matrix groups queries, keys and values in an order of its own"}
-"""Families whose layout is not known well enough, with the reason."""
 
 Use = Literal["value", "output", "latent", "token"]
 
@@ -98,6 +102,10 @@ class WeightRows(msgspec.Struct, frozen=True, eq=False):
             found[piece.layer] = piece.use, piece.head_size, joined
         return found
 
+    def record(self) -> str:
+        """What an extract keeps in its metadata."""
+        return msgspec.json.encode({"pieces": self.pieces, "missing": self.missing}).decode()
+
     def _of(self, uses: Sequence[str]) -> list[tuple[RowPiece, npt.NDArray[Any]]]:
         return [(piece, rows) for piece, rows in zip(self.pieces, self.arrays, strict=True) if piece.use in uses]
 
@@ -107,15 +115,33 @@ def piece_name(piece: RowPiece) -> str:
     return f"{piece.tensor}[{piece.start}:{piece.stop}]"
 
 
+def is_piece(name: str) -> bool:
+    """Whether a tensor of an extract is a piece of a matrix, by its name."""
+    return re.search(r"\[\d+:\d+\]\Z", name) is not None
+
+
+class _Record(msgspec.Struct):
+    pieces: tuple[RowPiece, ...]
+    missing: tuple[str, ...]
+
+
+def kept_pieces(metadata: Mapping[str, str], where: str) -> tuple[tuple[RowPiece, ...], tuple[str, ...]]:
+    """The pieces that an extract keeps, and what was not there; StoreError where its record is none."""
+    if RECORD_KEY not in metadata:
+        return (), (f"No rows are kept of {where}: read it from its source again, with --evidence.",)
+    try:
+        found = msgspec.json.decode(metadata[RECORD_KEY], type=_Record)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"Reading {where}: its record '{RECORD_KEY}' is malformed ({error!s:.200}).") from None
+    return found.pieces, found.missing
+
+
 def whole_rows(
-    pieces: Sequence[RowPiece],
-    data: Mapping[str, tuple[str, tuple[int, ...], bytes]],
-    missing: Iterable[str],
-    where: str,
+    pieces: Sequence[RowPiece], stored: Mapping[str, StoredTensor], missing: Iterable[str], where: str
 ) -> WeightRows:
-    """The rows of pieces whose dtype, shape and bytes are given by name."""
-    arrays = (decode(raw, dtype, shape, where=f"'{piece_name(one)}' of {where}")
-              for one in pieces for dtype, shape, raw in [data[piece_name(one)]])  # fmt: skip
+    """The rows of pieces that were read, by their names."""
+    found = [stored[piece_name(one)] for one in pieces]
+    arrays = (decode(one.data, one.dtype, one.shape, where=f"'{one.name}' of {where}") for one in found)
     return WeightRows(tuple(pieces), tuple(arrays), tuple(missing))
 
 
@@ -126,7 +152,7 @@ def choose_rows(
 
     Args:
         infos: every tensor of the checkpoint, by name.
-        norms: names of the norms inside the blocks of the main tower, whose prefix the value rows share.
+        norms: names of the norms inside the blocks of the main tower; value rows are those of the same blocks.
         config: the checkpoint's.
         model_type: the family that read its norms.
         where: the checkpoint, for messages.
@@ -163,16 +189,14 @@ def _common_parts(name: str, other: str) -> bool:
 def _value_pieces(
     infos: Mapping[str, TensorInfo], norms: Sequence[str], config: Mapping[str, Any], model_type: str
 ) -> list[RowPiece]:
-    if model_type in _REFUSED:
-        raise RoleError(_REFUSED[model_type])
-    prefixes = {match[0] for name in norms if (match := re.match(r".*?\.(?=\d+\.)", name))}
+    blocks = {found.groups() for name in norms if (found := _BLOCK.match(name))}
     layouts = ("output",) if model_type in _IN_OUT else ("separate", "latent", "last")
     for layout in layouts:
         there: dict[int, str] = {}
         for name in infos:
-            place = re.match(r"(.*?\.)(\d{1,5})\.", name)
-            if place and place[1] in prefixes and _LAYOUTS[layout].search(name) and "cross" not in name.lower():
-                there[int(place[2])] = name
+            block = _BLOCK.match(name)
+            if block and block.groups() in blocks and _LAYOUTS[layout].search(name) and "cross" not in name.lower():
+                there[int(block[2])] = name
         if there:
             ends = dict.fromkeys((min(there), max(there)))
             return [
@@ -189,15 +213,16 @@ def _of_block(
     if layout == "latent":
         keys, values = _number(config, "qk_nope_head_dim"), _number(config, "v_head_dim")
         return _by_head(name, layer, n_rows, keys + values, keys, values, "latent")
-    groups = 1 if config.get("multi_query") is True else n_heads
-    n_values = _number(
-        config, "num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv", default=groups
-    )
-    if layout == "last" and model_type in _BY_HEAD:
-        size = n_rows // (3 * n_heads)
-        return _by_head(name, layer, n_rows, 3 * size, 2 * size, size, "value")
+    if config.get("multi_query") is True and config.get("new_decoder_architecture") is not True:
+        n_values = 1
+    else:
+        names = ("num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv")
+        n_values = _number(config, *names, default=n_heads)
     if layout == "last":
         size = n_rows // (n_heads + 2 * n_values)
+        if model_type in _BY_GROUP:
+            shared = n_heads // n_values
+            return _by_head(name, layer, n_rows, (shared + 2) * size, (shared + 1) * size, size, "value")
         first, n_own = n_rows - n_values * size, n_values * size
         n_told = (n_heads + 2 * n_values) * size
     else:

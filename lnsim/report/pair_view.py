@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,14 +16,15 @@ from lnsim.checkpoint.opening import lies_on_disk
 from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
-from lnsim.errors import LnsimError
+from lnsim.errors import ComparisonError, LnsimError
 from lnsim.measure.compare import ONE_LAYER, PairSummary, RoleSummary, summarise_pair
 from lnsim.measure.pair_test import MOST
+from lnsim.measure.row_evidence import RowEvidence, weigh_rows
 from lnsim.near_names import with_near_names
 from lnsim.report.markup import typographic
 from lnsim.tables import aligned, card, table
 from lnsim.text import printable
-from lnsim.words import count, header_text
+from lnsim.words import count, header_text, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +65,7 @@ class Comparison:
     a: NormVectors
     b: NormVectors
     summary: PairSummary
+    rows: RowEvidence | None = None
 
     @property
     def sentence(self) -> str:
@@ -91,6 +94,30 @@ class Comparison:
             gathered.setdefault(text, []).append(place)
         return tuple(text.replace("{}", ", ".join(places), 1) for text, places in gathered.items())
 
+    @property
+    def rows_in_words(self) -> tuple[str, ...]:
+        """What the rows of the matrices show, where they were read: the sentence, its p, and a line a test."""
+        found = self.rows
+        if found is None:
+            return ()
+        both = found.values is not None and found.tokens is not None
+        of = "twice the smaller of two exact tests" if both else "of one exact test"
+        together = "" if found.pvalue is None else f", p = {_exact(found.pvalue)} ({of})"
+        lines = [f"Beyond norms{together}: {found.sentence(self.summary.judgement.strength)}"]
+        for what, test in (("Value rows", found.values), ("Token rows", found.tokens)):
+            if test is not None:
+                at = f" of layers {test.layers[0]} and {test.layers[1]}" if test.layers else ""
+                lines.append(
+                    f"{what}{at}: signs agree with z = {test.z:.1f} of at most {math.sqrt(test.n_signs or 1):.1f} "
+                    f"({count(test.n_signs, 'sign')}); p = {_exact(test.pvalue)}, exact, nothing drawn."
+                )
+        if found.gamma is not None:
+            lines.append(
+                f"Effective γ (γ times the size of each column): r = {found.gamma.r:.3f}; p = "
+                f"{p_value(found.gamma.pvalue)}, beside the others and no part of their p."
+            )
+        return (*lines, *(f"Not tested: {reason}" for reason in found.missing))
+
     def record(self, report: str | None = None) -> dict[str, Any]:
         """What ``lnsim compare --json`` prints, with the place of the report where one was made."""
         return {
@@ -99,6 +126,7 @@ class Comparison:
             "roles": {role: asdict(one) for role, one in self.summary.roles.items()},
             "not_compared": dict(self.summary.not_compared),
             "verdict": self._verdict(),
+            **({} if self.rows is None else {"evidence": self.rows.record(self.summary.judgement.strength)}),
             "models": {side: _model(vectors) for side, _, vectors in self._sides()},
             "requests": self.a.requests + self.b.requests,
             "bytes_received": self.a.bytes_received + self.b.bytes_received,
@@ -119,7 +147,7 @@ class Comparison:
 
     def text(self) -> str:
         """What ``lnsim compare`` prints for a person."""
-        said = [f"Verdict: {self.sentence}", *self.test_in_words, *self.remarks]
+        said = [f"Verdict: {self.sentence}", *self.test_in_words, *self.rows_in_words, *self.remarks]
         models = aligned(("", "source", "family", "vectors", "channels", "commit"), self._models(12))
         measures = _columns_that_fit(self._measures()) if self.summary.roles else ()
         wrapped = (line for text in said for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  "))
@@ -224,12 +252,18 @@ class Comparison:
         )
 
 
+def _exact(p: float) -> str:
+    """A p-value that is known in closed form, however small."""
+    return p_value(p) if p >= 1e-4 else f"{p:.0e}"
+
+
 def compare(
     a: str | Path | NormVectors,
     b: str | Path | NormVectors,
     roles: str | Iterable[str] | None = None,
     n_permutations: int = MOST,
     seed: int = 0,
+    evidence: bool = False,
 ) -> Comparison:
     """Compare two models as ``lnsim compare`` does; nothing is written.
 
@@ -239,6 +273,7 @@ def compare(
         roles: roles to compare, by lnsim's names or the Llama family's; by default all that both have.
         n_permutations: of the channels that a test may cost; strangers are told after some hundred.
         seed: of the permutations.
+        evidence: test rows of the matrices too; vectors that were read before must have been read with them.
 
     Raises:
         LnsimError: a sentence on what could not be read, or a ComparisonError on why nothing can be compared.
@@ -246,8 +281,10 @@ def compare(
     >>> compare("all-minilm-l6-v2", "sre-minilm-l6", "post_mlp", n_permutations=1999).summary.judgement.strength
     'strong'
     """
+    if evidence and roles is not None:
+        raise ComparisonError("Comparing rows of matrices: they need the norms of every role; leave roles out.")
     wanted = None if roles is None else (roles,) if isinstance(roles, str) else tuple(roles)
-    found = read_sources([one for one in (a, b) if not isinstance(one, NormVectors)], wanted)
+    found = read_sources([one for one in (a, b) if not isinstance(one, NormVectors)], wanted, evidence=evidence)
     errors = [one for one in found if isinstance(one, LnsimError)]
     for other in errors[1:]:
         errors[0].add_note(str(other))
@@ -260,7 +297,9 @@ def compare(
 
     first, second = (narrowed(one) if isinstance(one, NormVectors) else next(read) for one in (a, b))
     names = [one.source if isinstance(one, NormVectors) else str(one) for one in (a, b)]
-    return Comparison((names[0], names[1]), first, second, summarise_pair(first, second, n_permutations, seed))
+    summary = summarise_pair(first, second, n_permutations, seed)
+    rows = weigh_rows(first, second, summary.judgement.rows.ordered, n_permutations, seed) if evidence else None
+    return Comparison((names[0], names[1]), first, second, summary, rows)
 
 
 def read_sources(
@@ -269,13 +308,15 @@ def read_sources(
     progress: Progress = no_progress,
     revision: str | None = None,
     model_type: str | None = None,
+    evidence: bool = False,
 ) -> list[Extracted | LnsimError]:
     """Read sources, two of them at once; an error, with near names, stands in the place of what could not be read.
 
     The revision is for those on the Hub; where none is there, each says that it has none to choose.
     """
     on_hub = [source for source in sources if not lies_on_disk(str(source))] or sources
-    asked = [Question.of(s, roles, revision if s in on_hub else None, model_type=model_type) for s in sources]
+    how: dict[str, Any] = {"model_type": model_type, "evidence": evidence}
+    asked = [Question.of(source, roles, revision if source in on_hub else None, **how) for source in sources]
     found = read_pair(*asked, progress=progress) if len(asked) == 2 else list(read_many(asked))
     return [
         with_near_names(one, str(source)) if isinstance(one, LnsimError) else one

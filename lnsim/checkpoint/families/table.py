@@ -13,7 +13,6 @@ from lnsim.checkpoint.families.config import CONDITIONS, KINDS, Config
 from lnsim.errors import RoleError
 
 _CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
-_CONTENT = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
 ROLES: tuple[str, ...] = tuple(_CONTENT["roles"])
 TOWERS: tuple[str, ...] = tuple(_CONTENT["towers"])
 NORM_TYPES = ("rmsnorm", "layernorm")

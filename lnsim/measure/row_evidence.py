@@ -1,0 +1,147 @@
+"""This module puts the rows that were read of two models to the tests of ``evidence``, and says what they show.
+
+What could not be tested is named with its reason. The p of a pair is that of the two exact tests together: their number
+times the smaller one. Effective γ stands beside it, and takes no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.checkpoint.weight_rows import WeightRows
+from lnsim.errors import ComparisonError
+from lnsim.measure.evidence import SignTest, ValueBlock, combined, effective_gamma, token_rows, value_rows
+from lnsim.measure.nulls import Floats
+from lnsim.measure.pair_test import MOST, STRONG, WEAK, PairTest
+
+__all__ = ["RowEvidence", "value_blocks", "weigh_rows"]
+
+SENTENCES = {
+    "strong": "Shared initial values or weights: strong, in rows of the matrices. Compatible with: one was made from "
+    "the other; both from one base; or both began with the same initial random numbers",
+    "weak": "Shared initial values or weights: weak, in rows of the matrices; at most one pair of strangers in twenty "
+    "gives as much",
+    "none": "No shared initial values or weights are seen in rows of the matrices; this does not show independence",
+    "not_tested": "Rows of the matrices could not be tested",
+}
+DISTILLED = "A model distilled from random initial values is a stranger to every test here."
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RowEvidence:
+    """What the rows of two models show; a test that could not be made is None, and ``missing`` says why."""
+
+    values: SignTest | None
+    tokens: SignTest | None
+    gamma: PairTest | None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def pvalue(self) -> float | None:
+        """Of the exact tests that were made, together; None where none was."""
+        made = [test.pvalue for test in (self.values, self.tokens) if test is not None]
+        return combined(*made) if made else None
+
+    @property
+    def strength(self) -> str:
+        """``strong``, ``weak``, ``none`` or ``not_tested``, by the levels of the verdict."""
+        if (p := self.pvalue) is None:
+            return "not_tested"
+        return "strong" if p <= STRONG else "weak" if p <= WEAK else "none"
+
+    def sentence(self, of_norms: str) -> str:
+        """What was found, beside the strength of the norms' verdict."""
+        apart = self.strength == "strong" and of_norms in ("none", "weak", "not_comparable", "not_decided")
+        silent = " Norms silent, rows strong: compatible with permuted, folded or newly set norms" if apart else ""
+        return f"{SENTENCES[self.strength]}.{silent}{'.' if silent else ''} {DISTILLED}"
+
+    def record(self, of_norms: str) -> dict[str, Any]:
+        """What ``lnsim compare --evidence --json`` prints."""
+        tests = {"value_rows": self.values, "token_rows": self.tokens, "effective_gamma": self.gamma}
+        told = {name: None if test is None else asdict(test) for name, test in tests.items()}
+        if self.gamma is not None:
+            told["effective_gamma"] |= {"pvalue": self.gamma.pvalue}  # type: ignore[operator]
+        return (
+            {"strength": self.strength, "pvalue": self.pvalue, "sentence": self.sentence(of_norms)}
+            | told
+            | {"missing": list(self.missing)}
+        )
+
+
+def weigh_rows(
+    a: NormVectors, b: NormVectors, ordered: bool = False, n_permutations: int = MOST, seed: int = 0
+) -> RowEvidence:
+    """Test the rows of two models that were read with evidence.
+
+    Args:
+        a: one model.
+        b: the other.
+        ordered: whether the channels of both have an order of their own, so that token rows are outside of H0.
+        n_permutations: at most, for effective γ; the exact tests need none.
+        seed: of these.
+    """
+    missing = [reason for one in (a, b) for reason in _rows(one).missing]
+
+    def tried(what: str, test: Callable[[], T]) -> T | None:
+        try:
+            return test()
+        except ComparisonError as error:
+            missing.append(f"{what}: {error}")
+            return None
+
+    one, other = value_blocks(a), value_blocks(b)
+    values = gamma = tokens = None
+    if one and other:
+        values = tried("Value rows", partial(value_rows, one, other))
+        gamma = tried("Effective γ", partial(effective_gamma, one, other, n_permutations, seed))
+    if ordered:
+        missing.append("Token rows: the channels of both models have an order of their own.")
+    elif _rows(a).tokens and _rows(b).tokens:
+        tokens = tried("Token rows", partial(_token_test, _rows(a), _rows(b)))
+    return RowEvidence(values, tokens, gamma, tuple(dict.fromkeys(missing)))
+
+
+def _rows(one: NormVectors) -> WeightRows:
+    return one.rows or WeightRows(missing=(f"No rows of {one.source} were asked for.",))
+
+
+def _token_test(a: WeightRows, b: WeightRows) -> SignTest:
+    if a.vocabulary != b.vocabulary:
+        raise ComparisonError(
+            f"the vocabularies have {a.vocabulary:,} and {b.vocabulary:,} tokens, so that equal ids are not the same "
+            "tokens"
+        )
+    (ids_a, one), (ids_b, other) = (found.tokens or ((), np.zeros((0, 0))) for found in (a, b))
+    both = sorted(set(ids_a) & set(ids_b))
+    return token_rows(*(rows[[ids.index(one) for one in both]] for ids, rows in ((ids_a, one), (ids_b, other))))
+
+
+def value_blocks(model: NormVectors) -> list[ValueBlock]:
+    """The value rows of a model, each block with the γ of the norm that it reads; empty where none were read."""
+    blocks = []
+    for layer, (use, head_size, rows) in sorted(_rows(model).values().items()):
+        gamma, centred = (None, False) if use != "value" else _norm_before(model, layer)
+        if gamma is None or gamma.shape != rows.shape[1:]:  # written by values, or in the space of MLA
+            gamma, centred = np.ones(rows.shape[1]), use == "output" and model.norm_type == "layernorm"
+        blocks.append(ValueBlock(layer, rows, gamma, head_size, centred))
+    return blocks
+
+
+def _norm_before(model: NormVectors, layer: int) -> tuple[Floats | None, bool]:
+    """γ of the norm that the attention of a block reads, and whether it takes out the mean; None where none is.
+
+    Behind post-norms (BERT) that is the last norm of the block before, or the one behind the embedding.
+    """
+    for role, place in (("pre_attention", layer), ("post_mlp", layer - 1), ("embedding", -1)):
+        found = model.roles.get(role)
+        if found is not None and place in found.layers and (role != "embedding" or layer == 0):
+            return found[place].astype(np.float64), found.norm_type == "layernorm"
+    return None, False

@@ -1,0 +1,232 @@
+"""The few matrix rows of the tests by signs: which they are in each layout, read by range, kept and read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hub_stand_in import HubStandIn
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
+from virtual_dispute import DISPUTE, Family, dispute_files
+
+import lnsim
+from lnsim.checkpoint.extract import extract, extract_and_keep
+from lnsim.checkpoint.format.header import parse_header
+from lnsim.checkpoint.weight_rows import RowPiece, choose_rows
+from lnsim.errors import RoleError, StoreError
+
+H = 16
+CONFIG = LLAMA_CONFIG | {"num_hidden_layers": 3, "hidden_size": H, "num_attention_heads": 4, "num_key_value_heads": 2}
+
+
+def infos(**shapes: tuple[int, ...]) -> dict[str, Any]:
+    """Headers of tensors by name; ``__`` stands for a point."""
+    tensors = {name.replace("__", "."): np.zeros(shape, ml_dtypes.bfloat16) for name, shape in shapes.items()}
+    files = checkpoint_files(tensors)
+    return dict(parse_header(files["model.safetensors"], where="x").tensors)
+
+
+def chosen(config: dict[str, Any], model_type: str = "llama", **shapes: tuple[int, ...]) -> list[tuple[str, int, int]]:
+    norms = [name.replace("__", ".") for name in shapes if name.endswith("norm__weight")]
+    pieces, missing = choose_rows(infos(**shapes), norms, config, model_type, "x")
+    assert all("token rows" in sentence for sentence in missing), missing
+    return [
+        (piece.tensor.rpartition("layers.")[2], piece.start, piece.stop) for piece in pieces if piece.use != "token"
+    ]
+
+
+def blocks(
+    kind: str, shape: tuple[int, ...], numbers: tuple[int, ...] = (0, 1, 2), stem: str = "layers"
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for number in numbers:
+        found[f"{stem}__{number}__input_layernorm__weight"] = (shape[-1],)
+        found[f"{stem}__{number}__{kind}__weight"] = shape
+    return found
+
+
+HEADS = {"num_attention_heads": 4}
+
+
+@pytest.mark.parametrize(
+    ("config", "model_type", "kind", "rows", "expected"),
+    [
+        (HEADS | {"num_key_value_heads": 2}, "llama", "self_attn__v_proj", 8, [(0, 8)]),
+        (HEADS, "bert", "attention__self__value", 16, [(0, 16)]),
+        (HEADS | {"num_key_value_heads": 2}, "phi3", "self_attn__qkv_proj", 32, [(24, 32)]),
+        (HEADS | {"multi_query_group_num": 1}, "chatglm", "self_attention__query_key_value", 24, [(20, 24)]),
+        (HEADS, "gpt_neox", "attention__query_key_value", 48, [(8, 12), (20, 24), (32, 36), (44, 48)]),
+        (HEADS | {"qk_nope_head_dim": 3, "v_head_dim": 5}, "deepseek_v3", "self_attn__kv_b_proj", 32,
+         [(3, 8), (11, 16), (19, 24), (27, 32)]),
+        (HEADS | {"num_key_value_heads": 2}, "internlm2", "attention__wqkv", 32, [(12, 16), (28, 32)]),
+        (HEADS | {"multi_query": True}, "falcon", "self_attention__query_key_value", 24, [(20, 24)]),
+        ({"n_head": 4}, "gpt2", "attn__c_proj", 16, [(0, 16)]),
+    ],
+    ids=["apart", "bert", "in one", "one group", "head by head", "latent", "groups", "falcon", "in, out"],
+)  # fmt: skip
+def test_the_values_of_each_layout_are_those_of_the_first_and_the_last_block(
+    config: dict[str, Any], model_type: str, kind: str, rows: int, expected: list[tuple[int, int]]
+) -> None:
+    found = chosen(config, model_type, **blocks(kind, (rows, H)))
+    name = kind.replace("__", ".")
+    assert found == [(f"{layer}.{name}.weight", *span) for layer in (0, 2) for span in expected]
+
+
+def test_of_many_heads_whole_ones_are_read_up_to_1024_rows() -> None:
+    found = chosen({"num_attention_heads": 32}, **blocks("self_attn__v_proj", (32 * 96, 8), (0, 7)))
+    assert [(start, stop) for _, start, stop in found] == [(0, 960), (0, 960)]
+
+
+def test_other_towers_and_cross_attention_are_left_alone() -> None:
+    shapes = blocks("self_attn__v_proj", (8, H)) | {"vision__layers__9__self_attn__v_proj__weight": (8, H)}
+    shapes |= {"layers__5__cross_attn__v_proj__weight": (8, H)}
+    config = HEADS | {"num_key_value_heads": 2}
+    assert [name[0] for name, _, _ in chosen(config, **shapes)] == ["0", "2"]
+
+
+@pytest.mark.parametrize(
+    ("model_type", "config", "shapes", "message"),
+    [
+        ("llama", HEADS, {}, "has the name of a value projection"),
+        ("llama", {}, blocks("self_attn__v_proj", (8, H)), "its config has no 'num_attention_heads'"),
+        (
+            "llama",
+            {"num_attention_heads": 3},
+            blocks("self_attn__v_proj", (8, H)),
+            "has 8 rows, which are not whole heads",
+        ),
+        ("llama", HEADS, blocks("self_attn__v_proj", (8,)), r"is BF16 of shape \[8\], expected a matrix of"),
+    ],
+)
+def test_what_cannot_be_told_by_heads_is_named_with_the_reason(
+    model_type: str, config: dict[str, Any], shapes: dict[str, Any], message: str
+) -> None:
+    shapes = {"layers__0__input_layernorm__weight": (H,)} | shapes
+    pieces, missing = choose_rows(infos(**shapes), ["layers.0.input_layernorm.weight"], config, model_type, "x")
+    assert pieces == ()
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(" ".join(missing))
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "expected"), [(8, (0, 8)), (2559, (0, 512)), (2560, (2048, 2560)), (9000, (2048, 2560))]
+)
+def test_token_rows_are_one_run_behind_the_rare_ids(n_rows: int, expected: tuple[int, int]) -> None:
+    found, _ = choose_rows(infos(model__embed_tokens__weight=(n_rows, 2)), [], {}, "llama", "x")
+    assert found == (RowPiece("model.embed_tokens.weight", *expected, "token", n_rows=n_rows),)
+
+
+@pytest.fixture
+def tensors() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    values = {
+        f"model.layers.{n}.self_attn.v_proj.weight": rng.normal(size=(8, H)).astype(ml_dtypes.bfloat16)
+        for n in range(3)
+    }
+    return llama_tensors(3, H) | values
+
+
+def test_rows_are_kept_with_ranges_and_hashes_and_read_again_bit_for_bit(
+    tmp_path: Path, tensors: dict[str, Any]
+) -> None:
+    source = write_files(tmp_path / "m", checkpoint_files(tensors, CONFIG))
+    kept = extract_and_keep(source, evidence=True, out=tmp_path / "out")
+    again = extract(str(kept.path), evidence=True)
+    for one in (kept, again):
+        assert one.rows is not None
+        assert one.rows.missing == ()
+        assert {layer: (use, size) for layer, (use, size, _) in one.rows.values().items()} == {
+            0: ("value", 4),
+            2: ("value", 4),
+        }
+        for layer, (_, _, rows) in one.rows.values().items():
+            assert rows.tobytes() == tensors[f"model.layers.{layer}.self_attn.v_proj.weight"].tobytes()
+        ids, rows = one.rows.tokens or ((), np.zeros(0))
+        assert ids == tuple(range(8))
+        assert rows.tobytes() == tensors["model.embed_tokens.weight"].tobytes()
+    origin = kept.tensors["model.layers.2.self_attn.v_proj.weight[0:8]"]
+    content = (source / origin.shard).read_bytes()[origin.start : origin.stop]
+    assert content == tensors["model.layers.2.self_attn.v_proj.weight"].tobytes()
+    assert origin.sha256 == hashlib.sha256(content).hexdigest()
+    assert again.tensors == kept.tensors
+    assert lnsim.load(kept.path).rows is None  # not asked for, not read
+    assert list(lnsim.load(kept.path).roles) == list(kept.roles)
+
+
+def test_an_extract_with_rows_keeps_them_when_norms_are_asked_for_again(
+    tmp_path: Path, tensors: dict[str, Any]
+) -> None:
+    source = write_files(tmp_path / "m", checkpoint_files(tensors, CONFIG))
+    first = extract_and_keep(source, evidence=True, out=tmp_path / "out")
+    second = extract_and_keep(source, out=tmp_path / "out")
+    assert second.path == first.path
+    assert set(second.tensors) == set(first.tensors)
+
+
+def test_one_without_rows_says_how_to_have_them_and_a_damaged_record_is_told(
+    tmp_path: Path, tensors: dict[str, Any]
+) -> None:
+    source = write_files(tmp_path / "m", checkpoint_files(tensors, CONFIG))
+    kept = extract_and_keep(source, out=tmp_path / "out")
+    assert (extract(str(kept.path), evidence=True).rows or kept.rows).missing == (
+        f"No rows are kept of {kept.path}: read it from its source again, with --evidence.",
+    )
+    with pytest.raises(RoleError, match="all roles are read; leave --role out, or --evidence"):
+        extract(source, "pre_mlp", evidence=True)
+    whole = extract_and_keep(source, evidence=True, out=tmp_path / "rows")
+    assert whole.path is not None
+    content = whole.path.read_bytes()
+    whole.path.write_bytes(content.replace(b'\\"use\\"', b'\\"ues\\"'))
+    with pytest.raises(StoreError, match="its record 'weight_rows' is malformed"):
+        extract(str(whole.path), evidence=True)
+
+
+@pytest.mark.parametrize("family", DISPUTE[:2], ids=lambda family: family.repo_id)
+def test_a_model_of_a_hundred_billion_costs_three_ranges_and_21_megabytes_more(hub: HubStandIn, family: Family) -> None:
+    heads = {"num_attention_heads": family.heads, "num_key_value_heads": family.kv_heads}
+    files = dispute_files(family) | {"config.json": json.dumps(family.config | heads).encode()}
+    hub.add(family.repo_id, files)
+    without = extract(family.repo_id)
+    hub.forget()
+    found = extract(family.repo_id, evidence=True)
+    assert found.requests - without.requests <= 3
+    assert found.bytes_received - without.bytes_received == (2 * 1024 + 512) * 4096 * 2  # 21.0 MB
+    assert found.rows is not None
+    assert {layer: rows.shape for layer, (_, _, rows) in found.rows.values().items()} == {
+        0: (1024, 4096), family.n_layers - 1: (1024, 4096)
+    }  # fmt: skip
+
+
+def test_of_the_hub_only_the_rows_are_read_and_nothing_a_second_time(
+    hub: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    config = CONFIG | {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 4000}
+    tensors = llama_tensors(3, 64, rows=64 * 64) | {
+        "model.embed_tokens.weight": rng.normal(size=(4000, 64)).astype(ml_dtypes.bfloat16)
+    }
+    tensors |= {
+        f"model.layers.{n}.self_attn.v_proj.weight": rng.normal(size=(32, 64)).astype(ml_dtypes.bfloat16)
+        for n in range(3)
+    }
+    hub.add("owner/model", checkpoint_files(tensors, config))
+    without = extract_and_keep("owner/model", out=tmp_path / "a")
+    hub.forget()
+    kept = extract_and_keep("owner/model", evidence=True, out=tmp_path / "b")
+    wanted = 2 * 32 * 64 * 2 + 512 * 64 * 2
+    assert kept.requests <= without.requests + 3
+    assert kept.bytes_received - without.bytes_received == wanted
+    assert kept.rows is not None
+    ids, rows = kept.rows.tokens or ((), np.zeros(0))
+    assert (ids[0], ids[-1]) == (2048, 2559)
+    assert rows.tobytes() == tensors["model.embed_tokens.weight"][2048:2560].tobytes()
+    hub.forget()
+    again = extract_and_keep("owner/model", evidence=True, out=tmp_path / "b")
+    assert again.bytes_received < 5000  # what the repo is, and no range
+    assert again.rows is not None
+    assert json.loads(again.rows.record()) == json.loads(kept.rows.record())
