@@ -133,7 +133,7 @@ def test_a_page_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
     assert (code, err) == (0, "")
     text = without_code((folder / "index.html").read_text("utf-8"))
     assert f"<h1>Do the norm vectors of {Path(words[0]).name} and {Path(words[1]).name} share a pattern?</h1>" in text
-    assert ("has no control from other models.</b>" in text) == (others != "with controls")
+    assert ("has no control from other models.</dd>" in text) == (others != "with controls")
     first = text[text.index("<dt>Finding</dt>") :].partition("</dd>")[0]
     assert (
         "Strong shared-origin signal, layer by layer" if others == "with controls" else "No shared-origin signal"

@@ -5,9 +5,8 @@ tower, whole heads up to 1,024 rows. Token rows: 512 of the embedding, one run. 
 is read through the same layer as the norms. In an extract a piece is a tensor of its own, named after matrix and rows,
 ``model.embed_tokens.weight[2048:2560]``; a record in the metadata says what it is.
 
-Layouts, by the names in the checkpoint: ``v_proj`` apart (Llama and kin, BERT, T5, Whisper), ``q|k|v`` in one (Phi-3,
-MPT, ChatGLM, Qwen 1), group by group (GPT-NeoX, BLOOM, Falcon, InternLM2), the up-projection of MLA (DeepSeek).
-GPT-2 stores (in, out), so that values are columns; there the rows of ``attn.c_proj`` stand in, value dimensions too.
+How values lie in a checkpoint is data, ``families/names.toml``: in a matrix of their own, behind queries and keys, or
+group by group, in the up-projection of MLA, and as the rows of what they write where matrices are stored (in, out).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.checkpoint.families.config import tower_config
+from lnsim.checkpoint.families.names import WORDS
 from lnsim.checkpoint.format.decode import decode
 from lnsim.checkpoint.format.header import TensorInfo
 from lnsim.errors import RoleError, StoreError
@@ -39,23 +39,11 @@ N_TOKENS, FIRST_TOKEN = 512, 2048
 MOST_VALUE_ROWS = 1024
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
-_EMBEDDING = re.compile(
-    r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in|shared|embedding)\.weight$", re.ASCII
-)
 _BLOCK = re.compile(r"(.*?\.)(\d{1,5})\.", re.ASCII)
-_SEPARATE = (
-    r"(?:self_attn|attention|attn|mixer)\.(?:attn\.|attention\.)?(?:v_proj|wv|v_lin)|self\.value|SelfAttention\.v"
-)
-_LAYOUTS: Mapping[str, re.Pattern[str]] = {
-    "separate": re.compile(rf"\.(?:{_SEPARATE})\.weight$", re.ASCII),
-    "last": re.compile(r"\.(?:qkv_proj|Wqkv|wqkv|qkv|query_key_value|c_attn)\.weight$", re.ASCII),
-    "latent": re.compile(r"\.self_attn\.kv_b_proj\.weight$", re.ASCII),
-    "output": re.compile(r"\.attn\.c_proj\.weight$", re.ASCII),
+_LAYOUTS: Mapping[str, tuple[str, ...]] = {
+    layout: tuple(f".{name}.weight" for name in WORDS["values"][layout])
+    for layout in ("separate", "latent", "fused", "output")
 }
-_BY_GROUP = ("gpt_neox", "gpt_neox_japanese", "bloom", "falcon", "internlm2")
-"""Families whose fused matrix has, group by group, the queries that share a key, the key, the value."""
-
-_IN_OUT = ("gpt2", "openai-gpt", "imagegpt", "decision_transformer")
 
 Use = Literal["value", "output", "latent", "token"]
 
@@ -171,7 +159,8 @@ def choose_rows(
 def _token_pieces(
     infos: Mapping[str, TensorInfo], norms: Sequence[str], config: Mapping[str, Any], model_type: str
 ) -> list[RowPiece]:
-    tables = [name for name, info in infos.items() if _EMBEDDING.search(name) and len(info.shape) == 2]
+    ends = tuple(f".{name}.weight" for name in WORDS["embeddings"]["names"])
+    tables = [name for name, info in infos.items() if f".{name}".endswith(ends) and len(info.shape) == 2]
     shared = [name for name in tables if norms and _common_parts(name, norms[0])] or tables
     if not shared:
         raise RoleError("no tensor has the name of an embedding, such as '...embed_tokens.weight'")
@@ -190,12 +179,12 @@ def _value_pieces(
     infos: Mapping[str, TensorInfo], norms: Sequence[str], config: Mapping[str, Any], model_type: str
 ) -> list[RowPiece]:
     blocks = {found.groups() for name in norms if (found := _BLOCK.match(name))}
-    layouts = ("output",) if model_type in _IN_OUT else ("separate", "latent", "last")
+    layouts = ("output",) if model_type in WORDS["values"]["in_out"] else ("separate", "latent", "fused")
     for layout in layouts:
         there: dict[int, str] = {}
         for name in infos:
             block = _BLOCK.match(name)
-            if block and block.groups() in blocks and _LAYOUTS[layout].search(name) and "cross" not in name.lower():
+            if block and block.groups() in blocks and name.endswith(_LAYOUTS[layout]) and "cross" not in name.lower():
                 there[int(block[2])] = name
         if there:
             ends = dict.fromkeys((min(there), max(there)))
@@ -218,9 +207,9 @@ def _of_block(
     else:
         names = ("num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv")
         n_values = _number(config, *names, default=n_heads)
-    if layout == "last":
+    if layout == "fused":
         size = n_rows // (n_heads + 2 * n_values)
-        if model_type in _BY_GROUP:
+        if model_type in WORDS["values"]["grouped"]:
             shared = n_heads // n_values
             return _by_head(name, layer, n_rows, (shared + 2) * size, (shared + 1) * size, size, "value")
         first, n_own = n_rows - n_values * size, n_values * size

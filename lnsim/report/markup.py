@@ -46,7 +46,6 @@ _IN_SIGHT = 8
 
 _CODE = re.compile(r"`([^`]+)`")
 _ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
-_BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\d)")
 
 
@@ -79,13 +78,13 @@ def typographic(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Plain text as escaped HTML; ```code```, ``*italic*``, ``**bold**`` are the only marks it knows."""
+    """Plain text as escaped HTML; ```code``` and ``*italic*`` are the only marks it knows."""
     parts = _CODE.split(str(text))
     for place, part in enumerate(parts):
         if place % 2:
             parts[place] = f"<code>{escape(part)}</code>"
         else:
-            parts[place] = _ITALIC.sub(r"<i>\1</i>", _BOLD.sub(r"<b>\1</b>", escape(typographic(part))))
+            parts[place] = _ITALIC.sub(r"<i>\1</i>", escape(typographic(part)))
     return "".join(parts)
 
 
@@ -100,6 +99,8 @@ def badge(source: str) -> str:
 def answer(page: Mapping[str, Any]) -> str:
     """The statements at the top of a report, from the record that ``Page.answer`` keeps."""
     rows = [(label, [page[label.lower()]]) for label in ("Finding", "Compared", "Control", "Trust")]
+    if page.get("lacking"):
+        rows.insert(3, ("Lacking", [page["lacking"]]))
     return says([*rows, ("Missing", page["absent"])] if page.get("absent") else rows, "Finding")
 
 
@@ -110,7 +111,7 @@ def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead:
     """
     groups = ""
     for label, texts in rows:
-        kind = ' class="lead"' if label == lead else ""
+        kind = ' class="lead"' if label == lead else ' class="lacking"' if label == "Lacking" else ""
         statements = "".join(f"<dd>{_statement(text)}</dd>" for text in texts)
         groups += f"<div{kind}><dt>{escape(label)}</dt>{statements}</div>\n"
     return f'<dl class="says">\n{groups}</dl>'

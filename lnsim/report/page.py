@@ -189,6 +189,7 @@ class Page:
         headline: str | None = None,
         about: str = "general",
         of_vectors: bool = True,
+        lacking: str = "",
     ) -> None:
         """The answer at the top of the report; a page on a replica says that it finds nothing about models.
 
@@ -200,6 +201,7 @@ class Page:
             headline: a finding for the top of the index, where the notebook's answer belongs there.
             about: what the headline is about: the ``dispute``, what holds in ``general``, or how far to ``trust`` it.
             of_vectors: False where it does not rest on the page's vectors, so that it is no replica's.
+            lacking: what the control lacks, in bold.
         """
         says = {"finding": finding, "compared": compared, "control": control, "trust": trust}
         if of_vectors and self.kind == "replica":
@@ -211,7 +213,7 @@ class Page:
         absent = [f"{label}: {reason}" for label, reason in self.missing.items()]
         record = {
             "number": self.number, "study": self.study.name, "source": self.kind, "headline": headline, **says,
-            "about": about, "missing": dict(self._missing), "absent": absent,
+            "about": about, "lacking": lacking, "missing": dict(self._missing), "absent": absent,
             "models": {key: provenance.record(opened) for key, opened in self._used.items()},
             "versions": provenance.versions(),
         }  # fmt: skip
