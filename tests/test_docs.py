@@ -68,6 +68,8 @@ def stocked(hub: HubStandIn) -> HubStandIn:
     for repo_id in ("Qwen/Qwen3-4B", "zai-org/GLM-4.5-Air", "upstage/Solar-Open-100B"):
         hub.add(repo_id, files)
     hub.add(GATED, files, gated=True)
+    hub.add("owner/base", files)
+    hub.add("owner/other", files)
     hub.add("owner/pipeline", {f"text_encoder/{name}": content for name, content in files.items()})
     return hub
 
