@@ -15,7 +15,7 @@ from lnsim.errors import SourceError
 
 __all__ = [
     "HOME_VARIABLE", "extract_name", "find_stored", "from_here", "glossary_file", "near_stored", "notebooks_dir",
-    "project_root", "replica_dir", "stored_models", "studies_dir", "vectors_dir", "working_root",
+    "project_root", "replica_dir", "rows_file", "stored_models", "studies_dir", "vectors_dir", "working_root",
 ]  # fmt: skip
 
 HOME_VARIABLE = "LNSIM_HOME"
@@ -102,6 +102,14 @@ def notebooks_dir() -> Path:
 def glossary_file() -> Path:
     """The page that says what each word means, of the project or the package."""
     return _at_home("docs/glossary.md", "the glossary")
+
+
+def rows_file(extract: Path) -> Path:
+    """Where the matrix rows of a stored extract lie: apart from its norms, which are smaller and often asked for."""
+    for folder in extract.parents:
+        if folder.name == _VECTORS.name:
+            return folder.parent / "rows" / extract.relative_to(folder)
+    return extract.parent / "rows" / extract.name
 
 
 def _at_home(pattern: str, what: str) -> Path:

@@ -19,6 +19,7 @@ from lnsim.checkpoint.extract import extract, extract_and_keep
 from lnsim.checkpoint.format.header import parse_header
 from lnsim.checkpoint.weight_rows import RowPiece, choose_rows
 from lnsim.errors import RoleError, StoreError
+from studies.zoo.keep import keep_norms, keep_rows
 
 H = 16
 CONFIG = LLAMA_CONFIG | {"num_hidden_layers": 3, "hidden_size": H, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -230,3 +231,24 @@ def test_of_the_hub_only_the_rows_are_read_and_nothing_a_second_time(
     assert again.bytes_received < 5000  # what the repo is, and no range
     assert again.rows is not None
     assert json.loads(again.rows.record()) == json.loads(kept.rows.record())
+
+
+def test_rows_kept_apart_from_the_norms_are_found_and_are_those_of_the_checkpoint(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    tensors = llama_tensors(3, H) | {"model.embed_tokens.weight": rng.normal(size=(128, H)).astype(np.float32)}
+    tensors |= {
+        f"model.layers.{n}.self_attn.v_proj.weight": rng.normal(size=(H, H)).astype(np.float32) for n in range(3)
+    }
+    config = CONFIG | {"num_key_value_heads": 4}
+    source = write_files(tmp_path / "m", checkpoint_files(tensors, config))
+    out = tmp_path / "data" / "vectors" / "zoo"
+    kept, rows_at = keep_norms(source, "one", {"seed": "1"}, out), keep_rows(source, "one", out)
+    assert rows_at == tmp_path / "data" / "rows" / "zoo" / "one.safetensors"
+    found = extract(str(kept), evidence=True).rows
+    assert found is not None
+    ids, rows = found.tokens or ((), np.zeros(0))
+    assert ids == tuple(range(59, 123))
+    assert rows.tobytes() == tensors["model.embed_tokens.weight"][59:123].astype(ml_dtypes.bfloat16).tobytes()
+    assert {layer: len(rows) for layer, (_, _, rows) in found.values().items()} == {0: 12, 2: 8}  # whole heads of four
+    assert found.vocabulary == 128
+    assert extract(str(kept)).rows is None

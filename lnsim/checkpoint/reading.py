@@ -13,12 +13,14 @@ from lnsim.checkpoint.assemble import Selection, build_roles, select
 from lnsim.checkpoint.families.offset import check_values, offset_texts
 from lnsim.checkpoint.families.table import ROLES
 from lnsim.checkpoint.format.ranges import part_range
+from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.roles import RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
 from lnsim.checkpoint.store import ANSWERS_KEY, ROLES_KEY, Identity, Provenance, StoredTensor, json_texts, read_sources
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.checkpoint.weight_rows import RECORD_KEY, WeightRows, choose_rows, kept_pieces, piece_name, whole_rows
 from lnsim.errors import RoleError, StoreError
+from lnsim.paths import rows_file
 from lnsim.version import __version__
 
 _TOWER_KEY = "main_tower"  # in an extract's metadata; a narrowed one does not show it any more
@@ -193,7 +195,11 @@ def read_norms(
 
 
 def _weight_rows(opened: Checkpoint, role_map: RoleMap) -> tuple[dict[str, StoredTensor], WeightRows]:
-    """The matrix rows of a checkpoint, read by range, or those that an extract keeps; all in one go."""
+    """The matrix rows of a checkpoint, read by range in one go; or those that an extract keeps, or a file beside it."""
+    if opened.record is not None and RECORD_KEY not in opened.record.extra and opened.folder is not None:
+        beside = rows_file(opened.folder / next(iter(opened.headers)))
+        if beside.is_file():
+            return _weight_rows(open_local(beside, where=opened.where), role_map)
     infos, shard_of = opened.tensors, opened.shard_of
     if opened.record is not None:
         pieces, missing = kept_pieces(opened.record.extra, opened.where)

@@ -18,7 +18,7 @@ import torch
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
-from studies.zoo.keep import keep_norms
+from studies.zoo.keep import keep_norms, keep_rows
 from studies.zoo.models import initial_model, load_model, reset_norms
 from studies.zoo.recipes import SAME_FUNCTION, UNTRAINED, Recipe
 from studies.zoo.surgery import SURGERIES, doubled, halved, merged
@@ -63,6 +63,7 @@ def make_model(recipe: Recipe, fingerprint: str, work: Path, texts: Path, out: P
     record["largest_logit_difference"] = _check_same(recipe, parents, model, text)
     record |= {"seconds": time.perf_counter() - begun, "processor_seconds": time.process_time() - busy}
     keep_norms(folder, recipe.name, _texts(record), out)
+    keep_rows(folder, recipe.name, out)
     part = folder / f".{RECORD}.part"
     part.write_text(json.dumps(record, indent=1) + "\n")
     os.replace(part, folder / RECORD)
