@@ -21,6 +21,7 @@ BUNDLED = (
     "data/weights_statistics/*.csv",
     "data/vectors/small_models/*.safetensors",
     "data/vectors/zoo/*.safetensors",
+    "data/rows/*/*.safetensors",
     "notebooks/*.ipynb",
     "docs/glossary.md",
 )
