@@ -138,7 +138,7 @@ BAD = [
      "key 'relations': the pair 'two' and 'one' is listed twice"),
     ("[not_run]", "[[relations]]\na=\"two\"\nb=\"three\"\nkind=\"related\"\nevidence=\"x\"\n[not_run]",
      "'one' and 'three' are both related to 'two', expected their own relation too"),
-    ("[experiments.01]", "[experiments.15]", "key '15': expected a notebook number, 00 to 14"),
+    ("[experiments.01]", "[experiments.16]", "key '16': expected a notebook number, 00 to 15"),
     ("[experiments.01]\n", "[experiments]\n03 = 4\n[experiments.01]\n", "Expected `object`, got `int`"),
     ("model = \"one\"", "model = \"four\"", r"key 'experiments.01.model': expected model keys .*found 'four'"),
     ("seed = 0", "seed = 0\nspeed = 3", "key 'experiments.01': Object contains unknown field `speed`"),

@@ -191,14 +191,17 @@ def read_pair(
     return found[0], found[1]
 
 
-def load(source: str | Path) -> NormVectors:
+def load(source: str | Path, evidence: bool = False) -> NormVectors:
     """Read a stored model by name, or a folder or file on disk; SourceError, with near names, where there is neither.
+
+    With `evidence`, the matrix rows of ``weight_rows`` come along, of a stored model those that were kept.
 
     >>> load("SmolLM2-135M-Instruct")["pre_attention"].scale.shape
     (30, 576)
     """
     begun = time.perf_counter()
-    vectors = read_norms(open_stored(str(source))).vectors()
+    opened = open_stored(str(source))
+    vectors = read_norms(opened, Question(opened.source, evidence=evidence)).vectors()
     return replace(vectors, seconds=time.perf_counter() - begun)
 
 

@@ -94,7 +94,7 @@ def weigh_rows(
         try:
             return test()
         except ComparisonError as error:
-            missing.append(f"{what}: {error}")
+            missing.append(f"{what}: {str(error).rstrip('.')}.")
             return None
 
     one, other = value_blocks(a), value_blocks(b)

@@ -106,9 +106,12 @@ class Page:
         changed = {name: given[name] for name in stands if name in given and given[name] != stands[name]}
         return cls(number, loaded, source, _given=changed)
 
-    def load(self, keys: Iterable[str]) -> dict[str, NormVectors]:
-        """The vectors of these models by key, remembered for the provenance; StudyError when any is missing."""
-        found = study_vectors(self.study, self.source, list(keys))
+    def load(self, keys: Iterable[str], evidence: bool = False) -> dict[str, NormVectors]:
+        """The vectors of these models by key, remembered for the provenance; StudyError when any is missing.
+
+        With `evidence`, the matrix rows that were kept of them come along.
+        """
+        found = study_vectors(self.study, self.source, list(keys), evidence)
         self.opened(found.kind, found.vectors, found.missing, all_of_them=True)
         return dict(found.vectors)
 

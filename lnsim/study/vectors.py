@@ -61,10 +61,13 @@ def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) ->
     return failed
 
 
-def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None = None) -> StudyVectors:
+def study_vectors(
+    study: Study, source: str = "auto", keys: Iterable[str] | None = None, evidence: bool = False
+) -> StudyVectors:
     """The vectors of a study's models, or of these `keys`, as they lie on disk, without any network.
 
-    StudyError for a source or a model key that the study does not have, or a replica that was not made.
+    With `evidence`, the matrix rows that were kept come along. StudyError for a source or a model key that the study
+    does not have, or a replica that was not made.
     """
     from lnsim.checkpoint.extract import load
     from lnsim.paths import find_stored
@@ -77,7 +80,7 @@ def study_vectors(study: Study, source: str = "auto", keys: Iterable[str] | None
     missing: dict[str, str] = {}
     for model in models:
         try:
-            vectors = load(find_stored(model.stored))
+            vectors = load(find_stored(model.stored), evidence)
         except SourceError as error:
             missing[model.key] = str(error)
             continue
