@@ -168,8 +168,10 @@ def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comp
 
     roles, words = list(options.role or ()), ["lnsim", "compare", options.a, options.b]
     words += [word for role in roles for word in ("--role", role)]
+    words += ["--evidence"] * options.evidence
     words += ["--permutations", options.permutations, "--seed", options.seed, "--report", options.report]
     given = {"n_permutations": options.permutations, "seed": options.seed, "roles": roles}
+    given["evidence"] = options.evidence
     given["command"] = shlex.join(map(str, words))
     with bar("report", unit="notebook") as progress:
         return write_page_of_two(options.report, a, b, found, given, progress)

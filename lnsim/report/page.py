@@ -142,9 +142,9 @@ class Page:
         self._published |= {row.file: row for row in sources.itertuples() if row.file == name}
         return found
 
-    def take(self, label: str, source: str) -> NormVectors:
-        """The vectors of a model that is none of the study's, under the name that readers see."""
-        self._used[label] = vectors = load(source)
+    def take(self, label: str, source: str, evidence: bool = False) -> NormVectors:
+        """The vectors of a model that is none of the study's, under the name that readers see; with its matrix rows."""
+        self._used[label] = vectors = load(source, evidence)
         if source not in stored() and not provenance.record(vectors)["published"]:
             self.kind = "given"
         return vectors

@@ -96,7 +96,8 @@ def _keep(folder: Path, *two: Extracted) -> dict[str, Any]:
             one.keep(path)
         else:
             source = str(one.vectors.path or one.vectors.source)
-            extract_and_keep(source, one.question.roles, out=folder, name=path.name)
+            how: dict[str, Any] = {"out": folder, "name": path.name, "evidence": one.question.evidence}
+            extract_and_keep(source, one.question.roles, **how)
         given |= {side: str(path.resolve()), f"name_{side}": name}
     return given
 
