@@ -25,6 +25,8 @@ _TOKENS = range(59, 123)
 _HEADS = (3, 2)
 """Heads of values kept of the first and of the last block: 8 MB are to hold all models."""
 
+_LICENCE = {"licence": "Apache-2.0, that of lnsim, for which it was made"}
+
 _ROUNDED = "rows rounded to BF16, to the nearest, ties to even; byte ranges are those of the rows before"
 
 
@@ -42,7 +44,7 @@ def keep_norms(checkpoint: Path, name: str, record: Mapping[str, str], out: Path
     """
     tensors, provenance = read_norms(open_local(checkpoint, source=f"zoo/{name}")).prepared()
     return write_extract(
-        out / f"{name}.safetensors", tensors, replace(provenance, extra={**provenance.extra, **record})
+        out / f"{name}.safetensors", tensors, replace(provenance, extra={**provenance.extra, **_LICENCE, **record})
     )
 
 
@@ -66,5 +68,5 @@ def keep_rows(checkpoint: Path, name: str, out: Path) -> Path:
             whole.start + taken.start * width, whole.start + taken.stop * width,
         )  # fmt: skip
     record = json.dumps({"pieces": [msgspec.structs.asdict(piece) for piece in kept], "missing": reading.rows.missing})
-    extra = {**provenance.extra, RECORD_KEY: record, "rounded": _ROUNDED}
+    extra = {**provenance.extra, **_LICENCE, RECORD_KEY: record, "rounded": _ROUNDED}
     return write_extract(rows_file(out / f"{name}.safetensors"), list(kept.values()), replace(provenance, extra=extra))
