@@ -78,6 +78,7 @@ def run_plans(
         check_parameters(known, settings)
     claim_folder(reports, [plan.study.name for plan in plans])
     tasks = [(plan, notebook) for plan in plans for notebook in plan.notebooks]
+    tasks.sort(key=lambda task: -len(task[0].study.models))  # the long ones first, so that none is alone at the end
 
     def run(task: tuple[Plan, Notebook]) -> Outcome:
         plan, notebook = task

@@ -109,6 +109,13 @@ def _tail(recipes: Sequence[Recipe]) -> Iterator[str]:
         n_sampled=200,
         seed=0,
     )
+    yield from _table(
+        "experiments.15",
+        models=[_key(recipe.name) for recipe in recipes],
+        n_draws=200,
+        n_permutations=999,
+        seed=0,
+    )
     yield "[not_run]"
     for number, reason in _NOT_RUN.items():
         yield f"{_text(number)} = {_text(reason)}"
