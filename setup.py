@@ -21,7 +21,7 @@ BUNDLED = (
     "data/weights_statistics/*.csv",
     "data/vectors/small_models/*.safetensors",
     "data/vectors/zoo/*.safetensors",
-    "data/rows/*/*.safetensors",
+    "data/rows/small_models/*.safetensors",
     "notebooks/*.ipynb",
     "docs/glossary.md",
 )

@@ -150,7 +150,7 @@ def test_the_wheel_has_all_modules_and_the_whole_bundle_and_nothing_left_over(cl
     assert {f"lnsim/bundled/{name}" for name in [*bundled, "data/README.md"]} <= names
     others = {name for name in names if not name.startswith(("lnsim/bundled/", "lnsim-"))}
     assert others == modules
-    assert wheel.stat().st_size < 10_000_000
+    assert wheel.stat().st_size < 8_000_000
 
 
 @pytest.mark.slow
