@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from command_line import run
+from made_tokenizers import byte_level, sentence_pieces, word_pieces
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
+from sentencepiece import SentencePieceProcessor
+from tokenizers import Tokenizer
 
 import lnsim
 from lnsim.checkpoint.extract import extract
@@ -94,6 +98,62 @@ def test_other_vocabularies_are_named_and_the_value_rows_decide_alone(folder: Pa
     assert found.rows.tokens is None
     assert found.rows.pvalue == found.rows.values.pvalue
     assert "Not tested: Token rows: the vocabularies have 96 and 90 tokens" in found.text()
+
+
+def with_tokenizer(folder: Path, tensors: Tensors, name: str, content: bytes, n_tokens: int, rows: np.ndarray) -> Path:
+    moved = tensors | {"model.embed_tokens.weight": rows[:n_tokens]}
+    files = checkpoint_files({key: one.astype(np.float32) for key, one in moved.items()}, CONFIG)
+    return write_files(folder, files | {name: content})
+
+
+def test_under_another_tokenizer_tokens_of_one_text_are_matched(tmp_path: Path) -> None:
+    """A child that was given another tokenizer: rows of the tokens that both know stayed, their ids did not."""
+    rng = np.random.default_rng(8)
+    parent = llama(1)
+    known = dict(enumerate(Tokenizer.from_str(byte_level().decode()).decode([number]) for number in range(2000)))
+    row_of = {text: rng.normal(size=H) for text in known.values()}
+    a = with_tokenizer(
+        tmp_path / "a",
+        parent,
+        "tokenizer.json",
+        byte_level(),
+        2000,
+        np.array([row_of[text] for text in known.values()]),
+    )
+    spelt = SentencePieceProcessor(model_proto=sentence_pieces(n_tokens=1900))
+    pieces = [spelt.id_to_piece(number).replace("▁", " ") for number in range(1900)]
+    rows = np.array([row_of.get(text, rng.normal(size=H)) + rng.normal(0, 0.3, H) for text in pieces])
+    child = trained_further_and_permuted(parent | {"model.embed_tokens.weight": rows}, 2)
+    b = with_tokenizer(
+        tmp_path / "b",
+        child,
+        "tokenizer.model",
+        sentence_pieces(n_tokens=1900),
+        1900,
+        child["model.embed_tokens.weight"],
+    )
+    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
+    assert found is not None
+    assert found.missing == ()
+    assert found.tokens is not None
+    assert (found.tokens.z, found.tokens.n_signs) == (pytest.approx(8, abs=0.1), H)
+    stranger = llama(3)
+    c = with_tokenizer(
+        tmp_path / "c", stranger, "tokenizer.model", sentence_pieces(n_tokens=1900), 1900, rng.normal(size=(1900, H))
+    )
+    other = lnsim.compare(a, c, n_permutations=199, evidence=True).rows
+    assert other is not None
+    assert other.strength == "none"
+
+
+def test_too_few_common_texts_are_named_with_their_number(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    a = with_tokenizer(tmp_path / "a", llama(1), "tokenizer.json", byte_level(), 2000, rng.normal(size=(2000, H)))
+    b = with_tokenizer(tmp_path / "b", llama(2), "tokenizer.json", word_pieces(), 170, rng.normal(size=(170, H)))
+    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
+    assert found is not None
+    assert found.tokens is None
+    assert re.search(r"Token rows: \d+ of the tokens that were read are the same in both, too few", found.missing[-1])
 
 
 def test_rows_that_nobody_asked_for_and_channels_in_an_order_of_their_own_are_named(folder: Path) -> None:

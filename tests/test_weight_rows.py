@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from hub_stand_in import HubStandIn
+from made_tokenizers import byte_level
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 from virtual_dispute import DISPUTE, Family, dispute_files
 
@@ -115,11 +116,27 @@ def test_what_cannot_be_told_by_heads_is_named_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "expected"), [(8, (0, 8)), (2559, (0, 512)), (2560, (2048, 2560)), (9000, (2048, 2560))]
+    ("n_rows", "expected"), [(8, (0, 8)), (1000, (40, 1000)), (1216, (256, 1216)), (9000, (256, 1216))]
 )
 def test_token_rows_are_one_run_behind_the_rare_ids(n_rows: int, expected: tuple[int, int]) -> None:
     found, _ = choose_rows(infos(model__embed_tokens__weight=(n_rows, 2)), [], {}, "llama", "x")
     assert found == (RowPiece("model.embed_tokens.weight", *expected, "token", n_rows=n_rows),)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "expected", "texts"),
+    [
+        (8, (0, 8), ("",) * 3 + ("t3", "t4", "t5", "t6", "t7")),
+        (961, (1, 961), ("", "", *(f"t{n}" for n in range(3, 961)))),
+        (9000, (3, 963), tuple(f"t{n}" for n in range(3, 963))),
+    ],
+)
+def test_token_rows_begin_where_the_tokenizer_begins_to_list_words(
+    n_rows: int, expected: tuple[int, int], texts: tuple[str, ...]
+) -> None:
+    told = (3, tuple(f"t{n}" for n in range(3, 963)))
+    found, _ = choose_rows(infos(model__embed_tokens__weight=(n_rows, 2)), [], {}, "llama", "x", told)
+    assert found == (RowPiece("model.embed_tokens.weight", *expected, "token", n_rows=n_rows, texts=texts),)
 
 
 @pytest.fixture
@@ -188,19 +205,51 @@ def test_one_without_rows_says_how_to_have_them_and_a_damaged_record_is_told(
 
 
 @pytest.mark.parametrize("family", DISPUTE[:2], ids=lambda family: family.repo_id)
-def test_a_model_of_a_hundred_billion_costs_three_ranges_and_21_megabytes_more(hub: HubStandIn, family: Family) -> None:
-    heads = {"num_attention_heads": family.heads, "num_key_value_heads": family.kv_heads}
-    files = dispute_files(family) | {"config.json": json.dumps(family.config | heads).encode()}
-    hub.add(family.repo_id, files)
+def test_a_model_of_a_hundred_billion_costs_less_than_25_megabytes_and_40_requests_more(
+    hub: HubStandIn, family: Family
+) -> None:
+    tokenizer = byte_level() + b" " * 9_000_000
+    hub.add(family.repo_id, dispute_files(family) | {"tokenizer.json": tokenizer})
     without = extract(family.repo_id)
     hub.forget()
     found = extract(family.repo_id, evidence=True)
-    assert found.requests - without.requests <= 3
-    assert found.bytes_received - without.bytes_received == (2 * 1024 + 512) * 4096 * 2  # 21.0 MB
+    assert found.requests - without.requests <= 5  # rows of two blocks, of tokens; the tokenizer's address and start
+    rows, start, redirect = (2 * 1024 + 960) * 4096 * 2, 1 << 17, len(b"Found")
+    assert found.bytes_received - without.bytes_received == rows + start + redirect < 25_000_000
     assert found.rows is not None
+    assert " the" in found.rows.texts
     assert {layer: rows.shape for layer, (_, _, rows) in found.rows.values().items()} == {
         0: (1024, 4096), family.n_layers - 1: (1024, 4096)
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [0, 6_000_000], ids=["in git, without ranges", "where the shards lie"])
+def test_of_a_tokenizer_the_start_is_read_whoever_serves_it(
+    hub: HubStandIn, tensors: dict[str, Any], size: int
+) -> None:
+    tokenizer = byte_level() + b" " * size
+    hub.add("owner/model", checkpoint_files(tensors, CONFIG) | {"tokenizer.json": tokenizer})
+    rows = extract("owner/model", evidence=True).rows
+    assert rows is not None
+    assert rows.missing == ()
+    assert len(rows.texts) == 8  # as many as the model has tokens
+    (asked,) = [one for one in hub.requests if one.path.partition("?")[0].endswith("tokenizer.json") and one.sent > 9]
+    assert (asked.range, asked.status, asked.sent) == (
+        "bytes=0-131071", 206 if size else 200, min(len(tokenizer), 1 << 17)
+    )  # fmt: skip
+
+
+def test_a_tokenizer_that_cannot_be_read_is_named_and_rows_are_read_all_the_same(
+    tmp_path: Path, tensors: dict[str, Any]
+) -> None:
+    source = write_files(tmp_path / "m", checkpoint_files(tensors, CONFIG) | {"tokenizer.json": b"{}"})
+    rows = extract(source, evidence=True).rows
+    assert rows is not None
+    (sentence,) = rows.missing
+    assert sentence.startswith(
+        f"No texts of tokens of {source}: {source}/tokenizer.json was expected to list its tokens"
+    )
+    assert rows.tokens is not None
 
 
 def test_of_the_hub_only_the_rows_are_read_and_nothing_a_second_time(
@@ -219,13 +268,13 @@ def test_of_the_hub_only_the_rows_are_read_and_nothing_a_second_time(
     without = extract_and_keep("owner/model", out=tmp_path / "a")
     hub.forget()
     kept = extract_and_keep("owner/model", evidence=True, out=tmp_path / "b")
-    wanted = 2 * 32 * 64 * 2 + 512 * 64 * 2
+    wanted = 2 * 32 * 64 * 2 + 960 * 64 * 2
     assert kept.requests <= without.requests + 3
     assert kept.bytes_received - without.bytes_received == wanted
     assert kept.rows is not None
     ids, rows = kept.rows.tokens or ((), np.zeros(0))
-    assert (ids[0], ids[-1]) == (2048, 2559)
-    assert rows.tobytes() == tensors["model.embed_tokens.weight"][2048:2560].tobytes()
+    assert (ids[0], ids[-1]) == (256, 1215)
+    assert rows.tobytes() == tensors["model.embed_tokens.weight"][256:1216].tobytes()
     hub.forget()
     again = extract_and_keep("owner/model", evidence=True, out=tmp_path / "b")
     assert again.bytes_received < 5000  # what the repo is, and no range

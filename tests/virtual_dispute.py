@@ -55,6 +55,8 @@ class Family:
             "model_type": self.model_type,
             "num_hidden_layers": self.n_layers,
             "hidden_size": self.hidden_size,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
             "num_nextn_predict_layers": int(self.mtp),
         }
 

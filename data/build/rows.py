@@ -29,7 +29,7 @@ from readers.onnx import matrices_by_bias  # noqa: E402
 from small_models import DEFAULT_CACHE, READERS, TARGET, PackagedModel, load_facts  # noqa: E402
 
 from lnsim.checkpoint.store import StoredTensor, provenance_at, write_extract  # noqa: E402
-from lnsim.checkpoint.weight_rows import FIRST_TOKEN, RECORD_KEY, RowPiece, piece_name  # noqa: E402
+from lnsim.checkpoint.weight_rows import RECORD_KEY, RowPiece, piece_name  # noqa: E402
 from lnsim.errors import FormatError  # noqa: E402
 from lnsim.paths import rows_file  # noqa: E402
 
@@ -37,7 +37,7 @@ MODELS = (
     "all-minilm-l6-v2", "sre-minilm-l6", "paraphrase-minilm-l3-v2", "multilingual-e5-small", "portuguese-e5-small",
 )  # fmt: skip
 OWN_IDS = ("portuguese-e5-small",)
-N_TOKENS, N_HEADS, HEAD_SIZE = 192, 4, 32
+FIRST_TOKEN, N_TOKENS, N_HEADS, HEAD_SIZE = 2048, 192, 4, 32
 ROUNDED = (
     "rows rounded to BF16, to the nearest, ties to even; byte ranges are those of the rows, or of the matrix, before"
 )

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from lnsim.checkpoint.source import (
     parse_config,
     settle,
 )
+from lnsim.checkpoint.token_texts import TOKENIZER_FILES
 from lnsim.errors import FormatError, HeaderError, LnsimError, RangeError, SourceError
 
 _OF_A_MODEL = "models--"
@@ -50,6 +52,8 @@ def open_local(path: Path, *, source: str | None = None, where: str | None = Non
     opened = Checkpoint(source, where, headers, None, _fetch(folder, where, traffic), traffic)
     settle(opened, layout, unread, lambda: _read_config(folder, ADAPTER_CONFIG_NAME, where))
     opened.folder = folder
+    there = [name for name in TOKENIZER_FILES if os.path.exists(folder / name)]
+    opened.tokenizers = {name: partial(_read_start, folder, name, where, traffic) for name in there}
     if (record := opened.record) is None:
         opened.config = _read_config(folder, CONFIG_NAME, where)
     else:  # an extract carries its own config and origin; they count more than a file that lies beside it
@@ -70,6 +74,16 @@ def _fetch(folder: Path, where: str, traffic: Traffic) -> Fetch:
         return found
 
     return fetch
+
+
+def _read_start(folder: Path, name: str, where: str, traffic: Traffic, n_bytes: int) -> bytes:
+    """The first bytes of a file beside the shards, as far as it goes."""
+    where = file_in(where, name)
+    with _opened(folder / name, where) as file:
+        size = min(n_bytes, os.fstat(file.fileno()).st_size)
+        data = _read_at(file, ByteRange(0, size), where=where) if size else b""
+    traffic.count(received=len(data))
+    return data
 
 
 def find_snapshot(path: Path) -> tuple[Path, RepoName] | None:

@@ -15,8 +15,9 @@ from lnsim.checkpoint.families.table import ROLES
 from lnsim.checkpoint.format.ranges import part_range
 from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.roles import RoleMap, map_roles
-from lnsim.checkpoint.source import Checkpoint, Progress, no_progress
+from lnsim.checkpoint.source import Checkpoint, Progress, file_in, no_progress
 from lnsim.checkpoint.store import ANSWERS_KEY, ROLES_KEY, Identity, Provenance, StoredTensor, json_texts, read_sources
+from lnsim.checkpoint.token_texts import read_texts
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.checkpoint.weight_rows import RECORD_KEY, WeightRows, choose_rows, kept_pieces, piece_name, whole_rows
 from lnsim.errors import RoleError, StoreError
@@ -206,7 +207,10 @@ def _weight_rows(opened: Checkpoint, role_map: RoleMap) -> tuple[dict[str, Store
         origins, data = _origins(opened, map(piece_name, pieces)), opened.read(map(piece_name, pieces))
     else:
         norms = [one.name for one in role_map.tensors if one.tower == role_map.main_tower and one.layer >= 0]
-        pieces, missing = choose_rows(infos, norms, opened.config or {}, role_map.model_type, opened.where)
+        tokens, untold = _tokens(opened)
+        config = opened.config or {}
+        pieces, missing = choose_rows(infos, norms, config, role_map.model_type, opened.where, *tokens)
+        missing += untold
         jobs, origins = [], {}
         for one in pieces:
             width = infos[one.tensor].n_bytes // one.n_rows
@@ -222,6 +226,17 @@ def _weight_rows(opened: Checkpoint, role_map: RoleMap) -> tuple[dict[str, Store
         shape = (one.stop - one.start, *info.shape[1:])
         stored[name] = StoredTensor(name, info.dtype, shape, data[name], *origins[name])
     return stored, whole_rows(pieces, stored, missing, opened.where)
+
+
+def _tokens(opened: Checkpoint) -> tuple[list[tuple[int, tuple[str, ...]]], tuple[str, ...]]:
+    """Where the tokens to read begin and what they are, by the first file of a tokenizer; or a sentence why not."""
+    for name, read in opened.tokenizers.items():
+        where = file_in(opened.where, name)
+        try:
+            return [read_texts(read, name, where)], ()
+        except RoleError as error:
+            return [], (f"No texts of tokens of {opened.where}: {str(error).rstrip('.')}.",)
+    return [], ()
 
 
 def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundErr
 
 if TYPE_CHECKING:
     from lnsim.checkpoint.format.layout import Layout
+    from lnsim.checkpoint.token_texts import FileStart
 
 MAX_JSON_BYTES = 64 * 1024 * 1024  # of a config or index; the largest known index has about 10 MB
 _MAX_JSON_PARTS = 3_000_000  # values of a config, index or listing; more than any model needs
@@ -86,6 +87,7 @@ class Checkpoint:
     faults: dict[str, LnsimError] = field(default_factory=dict)  # what it is to ask for a tensor that cannot be read
     copies: Mapping[str, Header] = field(default_factory=dict)  # by shard, what must agree with what is read
     folder: Path | None = None  # where the shards lie; None on the Hub
+    tokenizers: Mapping[str, FileStart] = field(default_factory=dict)  # the files of its tokenizer, by name
 
     @property
     def tensors(self) -> dict[str, TensorInfo]:

@@ -1,9 +1,10 @@
 """This module chooses and holds the few matrix rows that the tests of ``lnsim.measure.evidence`` need.
 
 Value rows: those of ``v_proj`` (or of the values' part of a fused matrix) in the first and the last block of the main
-tower, whole heads up to 1,024 rows. Token rows: 512 of the embedding, one run. Each is a contiguous range of bytes, and
-is read through the same layer as the norms. In an extract a piece is a tensor of its own, named after matrix and rows,
-``model.embed_tokens.weight[2048:2560]``; a record in the metadata says what it is.
+tower, whole heads up to 1,024 rows. Token rows: 960 of the embedding, one run, from where the tokenizer begins to list
+words (``token_texts``). Each is a contiguous range of bytes, and is read through the same layer as the norms. In an
+extract a piece is a tensor of its own, named after matrix and rows, ``model.embed_tokens.weight[256:1216]``; a record
+in the metadata says what it is.
 
 How values lie in a checkpoint is data, ``families/names.toml``: in a matrix of their own, behind queries and keys, or
 group by group, in the up-projection of MLA, and as the rows of what they write where matrices are stored (in, out).
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -23,6 +25,7 @@ from lnsim.checkpoint.families.config import tower_config
 from lnsim.checkpoint.families.names import WORDS
 from lnsim.checkpoint.format.decode import decode
 from lnsim.checkpoint.format.header import TensorInfo
+from lnsim.checkpoint.token_texts import N_TOKENS
 from lnsim.errors import RoleError, StoreError
 
 if TYPE_CHECKING:
@@ -33,8 +36,8 @@ __all__ = ["RECORD_KEY", "RowPiece", "WeightRows", "choose_rows", "is_piece", "k
 RECORD_KEY = "weight_rows"
 """Key of an extract's metadata under which the pieces are listed."""
 
-N_TOKENS, FIRST_TOKEN = 512, 2048
-"""The run of token ids: behind special tokens, single bytes and unused entries, among the first merges, so frequent."""
+FIRST_TOKEN = 256
+"""Where the run of token ids begins if no tokenizer tells: behind single bytes, among the first merges."""
 
 MOST_VALUE_ROWS = 1024
 
@@ -46,6 +49,7 @@ _LAYOUTS: Mapping[str, tuple[str, ...]] = {
 }
 
 Use = Literal["value", "output", "latent", "token"]
+Tokens = tuple[int, tuple[str, ...]]
 
 
 class RowPiece(msgspec.Struct, frozen=True):
@@ -58,6 +62,7 @@ class RowPiece(msgspec.Struct, frozen=True):
     layer: int = -1
     head_size: int = 0
     n_rows: int = 0  # of the whole matrix; of an embedding the size of the vocabulary
+    texts: tuple[str, ...] = ()  # of the tokens, where a tokenizer tells them; an empty one is no word
 
 
 class WeightRows(msgspec.Struct, frozen=True, eq=False):
@@ -75,6 +80,11 @@ class WeightRows(msgspec.Struct, frozen=True, eq=False):
             return None
         ids = tuple(number for piece, _ in found for number in range(piece.start, piece.stop))
         return ids, np.concatenate([rows for _, rows in found])
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What the tokens stand for, empty for one that is no word; none where no tokenizer told."""
+        return next((piece.texts for piece, _ in self._of(("token",))), ())
 
     @property
     def vocabulary(self) -> int | None:
@@ -134,7 +144,12 @@ def whole_rows(
 
 
 def choose_rows(
-    infos: Mapping[str, TensorInfo], norms: Iterable[str], config: Mapping[str, Any], model_type: str, where: str
+    infos: Mapping[str, TensorInfo],
+    norms: Iterable[str],
+    config: Mapping[str, Any],
+    model_type: str,
+    where: str,
+    tokens: Tokens = (FIRST_TOKEN, ()),
 ) -> tuple[tuple[RowPiece, ...], tuple[str, ...]]:
     """The pieces to read of a checkpoint, and a sentence on each kind that cannot be read.
 
@@ -144,21 +159,22 @@ def choose_rows(
         config: the checkpoint's.
         model_type: the family that read its norms.
         where: the checkpoint, for messages.
+        tokens: where the run of tokens begins, and their texts.
     """
     told = tower_config(config, "text")
     pieces: list[RowPiece] = []
     missing: list[str] = []
-    for what, choose in (("value rows", _value_pieces), ("token rows", _token_pieces)):
+    named = tuple(norms)
+    values, rows = partial(_value_pieces, infos, named, told, model_type), partial(_token_pieces, infos, named, tokens)
+    for what, choose in (("value rows", values), ("token rows", rows)):
         try:
-            pieces += choose(infos, tuple(norms), told, model_type)
+            pieces += choose()
         except RoleError as error:
             missing.append(f"No {what} of {where}: {error}.")
     return tuple(pieces), tuple(missing)
 
 
-def _token_pieces(
-    infos: Mapping[str, TensorInfo], norms: Sequence[str], config: Mapping[str, Any], model_type: str
-) -> list[RowPiece]:
+def _token_pieces(infos: Mapping[str, TensorInfo], norms: Sequence[str], tokens: Tokens) -> list[RowPiece]:
     ends = tuple(f".{name}.weight" for name in WORDS["embeddings"]["names"])
     tables = [name for name, info in infos.items() if f".{name}".endswith(ends) and len(info.shape) == 2]
     shared = [name for name in tables if norms and _common_parts(name, norms[0])] or tables
@@ -166,8 +182,11 @@ def _token_pieces(
         raise RoleError("no tensor has the name of an embedding, such as '...embed_tokens.weight'")
     name = min(shared, key=len)
     n_rows = _floats(name, infos[name])
-    start = FIRST_TOKEN if n_rows >= FIRST_TOKEN + N_TOKENS else 0
-    return [RowPiece(name, start, min(start + N_TOKENS, n_rows), "token", n_rows=n_rows)]
+    told, texts = tokens
+    start = max(0, min(told, n_rows - N_TOKENS))
+    stop = min(start + N_TOKENS, n_rows)
+    texts = (("",) * (told - start) + texts)[: stop - start] if texts else ()
+    return [RowPiece(name, start, stop, "token", n_rows=n_rows, texts=texts)]
 
 
 def _common_parts(name: str, other: str) -> bool:

@@ -32,6 +32,8 @@ SENTENCES = {
 }
 DISTILLED = "A model distilled from random initial values is a stranger to every test here."
 
+_FEWEST_TEXTS = 64
+
 T = TypeVar("T")
 
 
@@ -114,14 +116,24 @@ def _rows(one: NormVectors) -> WeightRows:
 
 
 def _token_test(a: WeightRows, b: WeightRows) -> SignTest:
-    if a.vocabulary != b.vocabulary:
+    """Tokens of one text are the same where tokenizers tell, else those of one id, where the vocabularies are."""
+    (ids_a, one), (ids_b, other) = (found.tokens or ((), np.zeros((0, 0))) for found in (a, b))
+    told = bool(a.texts and b.texts)
+    if not told and a.vocabulary != b.vocabulary:
         raise ComparisonError(
             f"the vocabularies have {a.vocabulary:,} and {b.vocabulary:,} tokens, so that equal ids are not the same "
-            "tokens"
+            "tokens, and no tokenizer's file lies beside both models to tell which are"
         )
-    (ids_a, one), (ids_b, other) = (found.tokens or ((), np.zeros((0, 0))) for found in (a, b))
-    both = sorted(set(ids_a) & set(ids_b))
-    return token_rows(*(rows[[ids.index(one) for one in both]] for ids, rows in ((ids_a, one), (ids_b, other))))
+    place_a, place_b = (
+        {key: place for place, key in reversed(list(enumerate(keys))) if key != ""}
+        for keys in ((a.texts, b.texts) if told else (ids_a, ids_b))
+    )
+    both = [key for key in place_a if key in place_b]
+    if len(both) < (_FEWEST_TEXTS if told else 3):
+        raise ComparisonError(
+            f"{len(both)} of the tokens that were read are the same in both, too few to tell {one.shape[1]:,} channels"
+        )
+    return token_rows(one[[place_a[key] for key in both]], other[[place_b[key] for key in both]])
 
 
 def value_blocks(model: NormVectors) -> list[ValueBlock]:

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
@@ -37,6 +38,7 @@ from lnsim.checkpoint.source import (
     parse_config,
     settle,
 )
+from lnsim.checkpoint.token_texts import TOKENIZER_FILES
 from lnsim.errors import (
     FormatError,
     HeaderError,
@@ -103,6 +105,10 @@ class Repo:
         where, url = self.where_of(name), self.url(name)
         return self.transport.get(url, where=where, max_bytes=MAX_JSON_BYTES, compressed=compressed)
 
+    def start(self, name: str, n_bytes: int) -> bytes:
+        """The first bytes of a file, as far as it goes."""
+        return self.transport.get_start(self.url(name), n_bytes, where=self.where_of(name))
+
     def config(self, name: str = CONFIG_NAME) -> dict[str, Any] | None:
         """A parsed config, None where the repo has none of this name."""
         return parse_config(self.small(name), where=self.where_of(name)) if name in self.names else None
@@ -159,6 +165,7 @@ def _open(repo: Repo, layout: Layout, progress: Progress) -> Checkpoint:
     found = {name: headers[name] for name in there if name in headers}
     told = repo.repo_id, repo.revision, repo.commit, repo.part, repo.notes
     opened = Checkpoint(source, repo.where, found, config.result(), fetch, repo.transport.traffic, *told)
+    opened.tokenizers = {name: partial(repo.start, name) for name in TOKENIZER_FILES if name in repo.names}
     return settle(opened, layout, unread, lambda: repo.config(ADAPTER_CONFIG_NAME))
 
 

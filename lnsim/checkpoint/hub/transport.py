@@ -87,6 +87,23 @@ class Transport:
 
         return self._retry(once, url, where)
 
+    def get_start(self, url: str, n_bytes: int, *, where: str) -> bytes:
+        """The first bytes of a file, as far as it goes; of a server without ranges no more is read either."""
+
+        def once(address: httpx.URL) -> bytes:
+            span = ByteRange(0, n_bytes)
+            with self._follow(address, {"Range": span.http}) as answer:
+                self._check(answer, where)
+                told = whole_number(answer.headers.get("content-length")) if answer.status == 200 else None
+                if answer.status != 200:
+                    told, _ = check_range(answer.status, answer.headers, span, where=where, may_be_clipped=True)
+                data = _read(answer, n_bytes)[:n_bytes]
+            if told is not None and len(data) != min(told, n_bytes):
+                raise TryAgainError(f"{min(told, n_bytes)} bytes were announced, another number came")
+            return data
+
+        return self._retry(once, url, where)
+
     def resolve(self, url: str, *, where: str) -> httpx.URL:
         """Where a file's bytes are served from, as the Hub says: often a signed address, good for some minutes."""
 
