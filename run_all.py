@@ -106,7 +106,8 @@ def fetch(names: list[str], numbers: set[str]) -> None:
     for name in names:
         study = load_study(name)
         with tqdm(total=len(study.models), desc=name, unit="model", disable=None) as bar:
-            failed = list(fetch_study(study, each=lambda key: bar.update()).items())
+            rows = "15" in numbers.intersection(study.experiments)
+            failed = list(fetch_study(study, lambda key: bar.update(), rows).items())
         failed += fetch_for(study, numbers).items()
         for key, reason in failed:
             print(f"run_all.py: model '{key}': {reason}", file=sys.stderr)

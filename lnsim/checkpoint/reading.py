@@ -17,7 +17,7 @@ from lnsim.checkpoint.local import open_local
 from lnsim.checkpoint.roles import RoleMap, map_roles
 from lnsim.checkpoint.source import Checkpoint, Progress, file_in, no_progress
 from lnsim.checkpoint.store import ANSWERS_KEY, ROLES_KEY, Identity, Provenance, StoredTensor, json_texts, read_sources
-from lnsim.checkpoint.token_texts import read_texts
+from lnsim.checkpoint.token_texts import NO_TEXTS, Tokens, read_texts
 from lnsim.checkpoint.vectors import LLAMA_NAMES, NormVectors, RoleVectors
 from lnsim.checkpoint.weight_rows import RECORD_KEY, WeightRows, choose_rows, kept_pieces, piece_name, whole_rows
 from lnsim.errors import RoleError, StoreError
@@ -207,9 +207,9 @@ def _weight_rows(opened: Checkpoint, role_map: RoleMap) -> tuple[dict[str, Store
         origins, data = _origins(opened, map(piece_name, pieces)), opened.read(map(piece_name, pieces))
     else:
         norms = [one.name for one in role_map.tensors if one.tower == role_map.main_tower and one.layer >= 0]
-        tokens, untold = _tokens(opened)
-        config = opened.config or {}
-        pieces, missing = choose_rows(infos, norms, config, role_map.model_type, opened.where, *tokens)
+        tower, (tokens, untold) = role_map.main_tower, _tokens(opened)
+        told = opened.config or {}, role_map.model_type, opened.where
+        pieces, missing = choose_rows(infos, norms, *told, tokens, tower)
         missing += untold
         jobs, origins = [], {}
         for one in pieces:
@@ -228,15 +228,15 @@ def _weight_rows(opened: Checkpoint, role_map: RoleMap) -> tuple[dict[str, Store
     return stored, whole_rows(pieces, stored, missing, opened.where)
 
 
-def _tokens(opened: Checkpoint) -> tuple[list[tuple[int, tuple[str, ...]]], tuple[str, ...]]:
+def _tokens(opened: Checkpoint) -> tuple[Tokens, tuple[str, ...]]:
     """Where the tokens to read begin and what they are, by the first file of a tokenizer; or a sentence why not."""
     for name, read in opened.tokenizers.items():
         where = file_in(opened.where, name)
         try:
-            return [read_texts(read, name, where)], ()
+            return read_texts(read, name, where), ()
         except RoleError as error:
-            return [], (f"No texts of tokens of {opened.where}: {str(error).rstrip('.')}.",)
-    return [], ()
+            return NO_TEXTS, (f"No texts of tokens of {opened.where}: {str(error).rstrip('.')}.",)
+    return NO_TEXTS, ()
 
 
 def _with_kept(names: Sequence[str], keep: Iterable[str], opened: Checkpoint) -> tuple[str, ...]:

@@ -19,9 +19,15 @@ from itertools import accumulate
 
 from lnsim.errors import RoleError
 
-__all__ = ["N_TOKENS", "TOKENIZER_FILES", "FileStart", "first_run", "read_texts"]
+__all__ = ["NO_TEXTS", "N_TOKENS", "TOKENIZER_FILES", "FileStart", "Tokens", "first_run", "read_texts"]
 
 N_TOKENS = 960
+
+Tokens = tuple[int, tuple[str, ...]]
+"""Where the run of tokens begins, and their texts; an empty text stands for one that names no token elsewhere."""
+
+NO_TEXTS: Tokens = (256, ())
+"""Where it begins if no tokenizer tells: behind single bytes, among the first merges."""
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model")
 
@@ -37,8 +43,8 @@ _LOOK, _SHARE = 64, 0.6
 _LATEST_START = 4096
 
 
-def read_texts(read: FileStart, name: str, where: str) -> tuple[int, tuple[str, ...]]:
-    """Where the run of tokens begins, and their texts; an empty text stands for one that names no token elsewhere.
+def read_texts(read: FileStart, name: str, where: str) -> Tokens:
+    """The run of tokens of one model.
 
     Args:
         read: reads the file.

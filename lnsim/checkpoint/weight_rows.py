@@ -21,11 +21,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lnsim.checkpoint.families.config import tower_config
+from lnsim.checkpoint.families.config import MEDIA_KEYS, tower_config
 from lnsim.checkpoint.families.names import WORDS
 from lnsim.checkpoint.format.decode import decode
 from lnsim.checkpoint.format.header import TensorInfo
-from lnsim.checkpoint.token_texts import N_TOKENS
+from lnsim.checkpoint.token_texts import N_TOKENS, NO_TEXTS, Tokens
 from lnsim.errors import RoleError, StoreError
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ __all__ = ["RECORD_KEY", "RowPiece", "WeightRows", "choose_rows", "is_piece", "k
 
 RECORD_KEY = "weight_rows"
 """Key of an extract's metadata under which the pieces are listed."""
-
-FIRST_TOKEN = 256
-"""Where the run of token ids begins if no tokenizer tells: behind single bytes, among the first merges."""
 
 MOST_VALUE_ROWS = 1024
 
@@ -49,7 +46,6 @@ _LAYOUTS: Mapping[str, tuple[str, ...]] = {
 }
 
 Use = Literal["value", "output", "latent", "token"]
-Tokens = tuple[int, tuple[str, ...]]
 
 
 class RowPiece(msgspec.Struct, frozen=True):
@@ -149,7 +145,8 @@ def choose_rows(
     config: Mapping[str, Any],
     model_type: str,
     where: str,
-    tokens: Tokens = (FIRST_TOKEN, ()),
+    tokens: Tokens = NO_TEXTS,
+    tower: str = "text",
 ) -> tuple[tuple[RowPiece, ...], tuple[str, ...]]:
     """The pieces to read of a checkpoint, and a sentence on each kind that cannot be read.
 
@@ -160,17 +157,20 @@ def choose_rows(
         model_type: the family that read its norms.
         where: the checkpoint, for messages.
         tokens: where the run of tokens begins, and their texts.
+        tower: the main one; one of pictures or sounds has no tokens.
     """
-    told = tower_config(config, "text")
+    told = tower_config(config, tower if tower in MEDIA_KEYS else "text")
     pieces: list[RowPiece] = []
     missing: list[str] = []
     named = tuple(norms)
     values, rows = partial(_value_pieces, infos, named, told, model_type), partial(_token_pieces, infos, named, tokens)
-    for what, choose in (("value rows", values), ("token rows", rows)):
+    for what, choose in (("value rows", values), ("token rows", rows))[: 1 if tower in MEDIA_KEYS else 2]:
         try:
             pieces += choose()
         except RoleError as error:
             missing.append(f"No {what} of {where}: {error}.")
+    if tower in MEDIA_KEYS:
+        missing.append(f"No token rows of {where}: its {tower} tower reads no tokens.")
     return tuple(pieces), tuple(missing)
 
 

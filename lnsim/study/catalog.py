@@ -75,6 +75,7 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         family: the architecture, in a reader's words.
         kind: ``dense`` or ``moe``.
         note: anything that a reader of its numbers must know; may be empty.
+        tower: what is compared of it, where that is not its main tower, such as ``vision``.
         parents: keys of the models it was made from, in a study that made its models.
         derivation: how it was made from them, in a phrase; empty where it has no parents.
     """
@@ -88,6 +89,7 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     revision: Text | None = None
     stored: str = ""
     note: str = ""
+    tower: str | None = None
     parents: tuple[str, ...] = ()
     derivation: str = ""
 

@@ -41,18 +41,19 @@ def fetch_command(study: Study) -> str:
     return "python -m studies.zoo" if study.has_descent else f"git checkout -- data/vectors/{study.name}"
 
 
-def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None) -> dict[str, str]:
+def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None, evidence: bool = False) -> dict[str, str]:
     """Read the norm vectors of a study's models from the Hub into ``data/vectors``; this uses the network.
 
-    `each` is called with a model's key when it has been read. Returns, by model key, why it could not be read; the
-    others were. StudyError where the study's file does not allow the source ``hub``.
+    With `evidence`, the matrix rows of the exact tests are read too. `each` is called with a model's key when it has
+    been read. Returns, by model key, why it could not be read; the others were. StudyError where the study's file
+    does not allow the source ``hub``.
     """
     from lnsim.checkpoint.extract import extract_many
     from lnsim.checkpoint.reading import Question
     from lnsim.paths import vectors_dir
 
     source_kind(study, "hub")
-    questions = [Question(str(model.repo_id), model.revision) for model in study.models]
+    questions = [Question(str(one.repo_id), one.revision, tower=one.tower, evidence=evidence) for one in study.models]
     failed: dict[str, str] = {}
     for model, found in zip(study.models, extract_many(questions, out=vectors_dir() / study.name), strict=True):
         if isinstance(found, LnsimError):
