@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, parse_header
-from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, CONFIG_NAME, INDEX_NAME, Layout, find_layout, named_file
+from lnsim.checkpoint.format.layout import (
+    ADAPTER_CONFIG_NAME,
+    CONFIG_NAME,
+    INDEX_NAME,
+    WEIGHTS,
+    Layout,
+    find_layout,
+    named_file,
+)
+from lnsim.checkpoint.format.other import FIRST_BYTES, other_format
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.names import RepoName, is_repo_id
 from lnsim.checkpoint.source import (
@@ -34,7 +43,7 @@ _SNAPSHOTS = "snapshots"
 
 
 def open_local(path: Path, *, source: str | None = None, where: str | None = None) -> Checkpoint:
-    """Open a folder or one ``.safetensors`` file; ``source`` is what results call it, ``where`` what messages do.
+    """Open a folder or one file of weights; ``source`` is what results call it, ``where`` what messages do.
 
     Raises SourceError when nothing is there, FormatError without safetensors weights, HeaderError for a wrong header.
     """
@@ -55,7 +64,7 @@ def open_local(path: Path, *, source: str | None = None, where: str | None = Non
     there = [name for name in TOKENIZER_FILES if os.path.exists(folder / name)]
     opened.tokenizers = {name: partial(_read_start, folder, name, where, traffic) for name in there}
     if (record := opened.record) is None:
-        opened.config = _read_config(folder, CONFIG_NAME, where)
+        opened.config = opened.config or _read_config(folder, CONFIG_NAME, where)
     else:  # an extract carries its own config and origin; they count more than a file that lies beside it
         opened.config, opened.source = record.config, record.source or source
         opened.repo_id, opened.revision, opened.commit = record.repo_id, record.revision, record.commit
@@ -147,7 +156,7 @@ def _check_links(path: Path, repo_id: str, commit: str) -> None:
     whole = os.path.isdir(path)
     folder = path if whole else path.parent
     names = _listed(folder) if whole else [path.name, CONFIG_NAME]
-    needed = [name for name in names if name.endswith(".safetensors") or name in (CONFIG_NAME, INDEX_NAME)]
+    needed = [name for name in names if name.endswith(WEIGHTS) or name in (CONFIG_NAME, INDEX_NAME)]
     dead = [name for name in needed if os.path.islink(folder / name) and not os.path.exists(folder / name)]
     if dead:
         raise SourceError(
@@ -228,8 +237,11 @@ def _read_small(folder: Path, name: str, where: str) -> bytes:
 
 def _read_header(path: Path, *, where: str) -> Header:
     with _opened(path, where) as file:
-        size = os.fstat(file.fileno()).st_size
-        start = _read_at(file, ByteRange(0, min(size, DISGUISE_BYTES)), where=where) if size else b""
+        size, other = os.fstat(file.fileno()).st_size, other_format(path.name)
+        n_bytes = min(size, DISGUISE_BYTES if other is None else FIRST_BYTES)
+        start = _read_at(file, ByteRange(0, n_bytes), where=where) if size else b""
+        if other is not None:
+            return other(lambda span: _read_at(file, span, where=where), start, size, where=where)
         stop = header_end(start, size, where=where)
         return parse_header(_read_at(file, ByteRange(0, stop), where=where), size, where=where, lenient=True)
 

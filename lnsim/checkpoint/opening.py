@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lnsim.checkpoint.format.layout import WEIGHTS, without_ending
 from lnsim.checkpoint.hub.names import RepoName, check_endpoint, parse_repo_name
 from lnsim.checkpoint.local import find_snapshot, open_local, open_snapshot, path_on_disk
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
@@ -184,7 +185,7 @@ def _find_on_disk(source: str) -> Path | None:
     plain = source.strip().rstrip("/")
     # A file named with its folder, or behind an @ or an address, may be one on the Hub.
     at_most_a_folder = plain.count("/") < 2 and not {"@", ":"} & set(plain)
-    if not plain or _LOOKS_LOCAL.match(source) or (plain.endswith(".safetensors") and at_most_a_folder):
+    if not plain or _LOOKS_LOCAL.match(source) or (plain.endswith(WEIGHTS) and at_most_a_folder):
         raise SourceError(f"Opening '{source}': there is no such file or folder.")
     names = ((name, f"{path.parent.name}/{path.stem}") for name, path in stored_models().items())
     return find_stored(plain) if any(plain.lower() in map(str.lower, both) for both in names) else None
@@ -210,13 +211,13 @@ def _check_no_slip(source: str) -> None:
 
 
 def _of_repo(source: str, identity: Identity, commit: str | None) -> Origin:
-    label = "/".join(filter(None, (identity.name, identity.part.removesuffix(".safetensors"))))
+    label = "/".join(filter(None, (identity.name, without_ending(identity.part))))
     return Origin(source, identity, (extract_name(label, commit),), commit)
 
 
 def _path_names(path: Path) -> tuple[str, ...]:
     parts = list(path.parts[1:]) or ["model"]
-    parts[-1] = parts[-1].removesuffix(".safetensors")
+    parts[-1] = without_ending(parts[-1])
     labels = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
     return tuple(dict.fromkeys(extract_name(label, None, keep_end=True) for label in labels))
 

@@ -15,7 +15,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lnsim.checkpoint.families.gguf import gguf_config
 from lnsim.checkpoint.families.names import adapter_kind, norm_names
+from lnsim.checkpoint.format.gguf import GGUF_FORMAT
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise
 from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
 from lnsim.checkpoint.store import Provenance, read_provenance
@@ -172,6 +174,9 @@ def settle(
     """
     headers, weight_map = opened.headers, layout.weight_map
     opened.notes += layout.notes
+    for header in headers.values():  # of a GGUF model that is split, the first part tells
+        if not opened.config and header.metadata.get("format") == GGUF_FORMAT:
+            opened.config = gguf_config(header.metadata) or None
     refused = {
         name: HeaderError(f"Reading the header of {file_in(opened.where, shard)}: {entry.reason}")
         for shard, header in headers.items()

@@ -100,7 +100,7 @@ def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
         if (number := count_block_names(norms, towers)) > known:
             known, own = number, {tower.stack.tower for tower in towers}
             beside = tuple(tower for tower in choice.beside if tower.stack.tower not in own)
-            note = f"The names are those of another release of the model: read by the table {family.name!r}."
+            note = f"The names are those of another release or format of the model: read by the table {family.name!r}."
             choice = replace(choice, family=family, towers=towers, beside=beside, notes=(note,))
     if known:
         return choice

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -34,12 +34,27 @@ _KINDS = {
     rb"# xet version": _INSTEAD.format("git-xet", "git xet checkout"),
     rb"(?i)\s*<(!doctype html|html|head)": "a web page (HTML), such as one to log in or of an error: download it again",
     rb"\s*<\?xml": "an XML text, such as a server's error: download it again",
-    rb"PK(\x03\x04|\x05\x06)": "a zip archive, as torch.save writes it; lnsim never unpickles, name a safetensors file",
+    rb"PK(\x03\x04|\x05\x06)": "a zip archive, as torch.save writes it: give it the ending .bin",
     rb"\x80[\x02-\x05]": "a Python pickle; lnsim never unpickles, since that runs code, name a safetensors file",
-    rb"GGUF": "a GGUF file; name the safetensors files that it was made of",
+    rb"GGUF": "a GGUF file: give it the ending .gguf",
     rb"\x1f\x8b|\x28\xb5\x2f\xfd|BZh|\xfd7zXZ|7z\xbc\xaf": "a compressed file: unpack it first",
     rb"\x89HDF": "an HDF5 file, as Keras writes it; name a safetensors file",
 }
+QUANTISED: Mapping[str, tuple[int, int]] = {
+    name: (values, 8 * n_bytes)
+    for values, kinds in {
+        32: {"Q4_0": 18, "Q4_1": 20, "Q5_0": 22, "Q5_1": 24, "Q8_0": 34, "Q8_1": 40, "IQ4_NL": 18, "MXFP4": 17},
+        64: {"NVFP4": 36},
+        128: {"Q1_0": 18},
+        256: {
+            "Q2_K": 84, "Q3_K": 110, "Q4_K": 144, "Q5_K": 176, "Q6_K": 210, "Q8_K": 292, "IQ2_XXS": 66, "IQ2_XS": 74,
+            "IQ3_XXS": 98, "IQ1_S": 50, "IQ3_S": 110, "IQ2_S": 82, "IQ4_XS": 136, "IQ1_M": 56, "TQ1_0": 54, "TQ2_0": 66,
+        },
+    }.items()
+    for name, n_bytes in kinds.items()
+}  # fmt: skip
+"""ggml's quantised types: values a block, and bits a block. No norm is read of them."""
+
 _PATTERNS = {re.compile(pattern): text for pattern, text in _KINDS.items()}
 
 
@@ -60,7 +75,7 @@ class TensorInfo(msgspec.Struct, frozen=True, gc=False):
             raise HeaderError(
                 f"Tensor {quoted(self.name)}: data offsets must ascend; found [{self.start}, {self.stop}]."
             )
-        expected = self._expected_bytes()
+        expected = n_bytes_of(self.name, self.dtype, self.shape)
         if self.stop - self.start != expected:
             raise HeaderError(
                 f"Tensor {quoted(self.name)}: shape {list(self.shape)} of {self.dtype} needs {expected} bytes, "
@@ -72,21 +87,27 @@ class TensorInfo(msgspec.Struct, frozen=True, gc=False):
         """Bytes in the buffer."""
         return self.stop - self.start
 
-    def _expected_bytes(self) -> int:
-        """Bytes that shape and dtype need; sizes that no 64-bit machine can count are errors, as in the reference."""
-        if self.dtype not in DTYPE_BITS:
-            raise HeaderError(wrong_dtype(self.name, self.dtype))
-        count = 1
-        for size in self.shape:
-            count *= size
-            if count >= SIZE_LIMIT:
-                break
-        bits = count * DTYPE_BITS[self.dtype]
-        if bits >= SIZE_LIMIT:
-            raise HeaderError(f"Tensor {quoted(self.name)}: shape {list(self.shape)!s:.80} overflows 64 bits.")
-        if bits % 8:
-            raise HeaderError(f"Tensor {quoted(self.name)}: {bits} bits of {self.dtype} do not fill whole bytes.")
-        return bits // 8
+
+def n_bytes_of(name: str, dtype: str, shape: Sequence[int]) -> int:
+    """Bytes that shape and dtype need; sizes that no 64-bit machine can count are errors, as in the reference."""
+    per_block, block_bits = QUANTISED[dtype] if dtype in QUANTISED else (1, DTYPE_BITS.get(dtype, 0))
+    if not block_bits:
+        raise HeaderError(wrong_dtype(name, dtype))
+    if shape and shape[-1] % per_block:
+        raise HeaderError(
+            f"Tensor {quoted(name)}: rows of whole blocks of {per_block} were expected, found {list(shape)}."
+        )
+    count = 1
+    for size in shape:
+        count *= size
+        if count >= SIZE_LIMIT:
+            break
+    bits = count // per_block * block_bits
+    if bits >= SIZE_LIMIT:
+        raise HeaderError(f"Tensor {quoted(name)}: shape {list(shape)!s:.80} overflows 64 bits.")
+    if bits % 8:
+        raise HeaderError(f"Tensor {quoted(name)}: {bits} bits of {dtype} do not fill whole bytes.")
+    return bits // 8
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -230,6 +251,8 @@ def _parse(data: bytes, file_size: int | None, lenient: bool) -> Header:
         memoryview(data)[LENGTH_BYTES:stop], LENGTH_BYTES, memory, metadata
     ):
         try:
+            if dtype in QUANTISED:
+                raise HeaderError(wrong_dtype(name, dtype))
             begin, last = last if start == last else start, end
             dtype, shape = known.setdefault(dtype, dtype), known.setdefault(shape, shape)
             tensors[name] = TensorInfo(name, dtype, shape, begin, end)
@@ -245,7 +268,7 @@ def disguise(start: bytes) -> str | None:
     """What a file that begins so really is, and what to do; None where its first bytes do not tell.
 
     >>> disguise(b"GGUF\\x03\\x00\\x00\\x00")
-    'a GGUF file; name the safetensors files that it was made of'
+    'a GGUF file: give it the ending .gguf'
     """
     return next((text for pattern, text in _PATTERNS.items() if pattern.match(start)), None)
 

@@ -17,18 +17,23 @@ ADAPTER_CONFIG_NAME = "adapter_config.json"
 SINGLE_NAME = "model.safetensors"
 INDEX_NAME = "model.safetensors.index.json"
 
+WEIGHTS = (".safetensors", ".bin", ".gguf")
+"""Endings of the files that are read, the preferred one first."""
+
+_ENDING = r"\.(?:safetensors|bin|gguf)"
 _SHARD = re.compile(
-    r"(?P<stem>[^/]*?)[-_.]?(?P<number>\d+)-of-(?P<count>\d+)(?P<variant>(?:\.[^./]+)*)\.safetensors", re.ASCII
+    rf"(?P<stem>[^/]*?)[-_.]?(?P<number>\d+)-of-(?P<count>\d+)(?P<variant>(?:\.[^./]+)*){_ENDING}", re.ASCII
 )
 _RANK = re.compile(r"(?P<stem>[^/]*?)(?P<number>\d+)-mp(?P<count>\d+)(?P<variant>)\.safetensors", re.ASCII)
-_INDEX = re.compile(r"[^/]+\.safetensors\.index(?:\.[^./]+)?\.json")
+_INDEX = re.compile(r"[^/]+\.(?:safetensors|bin)\.index(?:\.[^./]+)?\.json")
+_TORCH_NAME, _TORCH_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 # How names begin of files that are passed over where there are others: Mistral's own layout, and an adapter beside its
 # merged model.
 _SECONDARY = ("consolidated", "adapter_model")
 _MAX_NAME = 255  # of a file, on the usual disks
+_MOST_PARTS = 1000  # of a GGUF model that is split
 _OTHER_FORMATS = {
     "PyTorch pickles": (".bin", ".pt", ".pth", ".ckpt"),
-    "GGUF": (".gguf",),
     "TensorFlow": (".h5", ".index"),
     "Flax": (".msgpack",),
     "ONNX": (".onnx",),
@@ -79,6 +84,8 @@ def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -
         weights = (*candidates, *(name for name in top if _INDEX.fullmatch(name)), *nested)
         if SINGLE_NAME in top:
             return Layout((SINGLE_NAME,), None, _passed_over(weights, {SINGLE_NAME}))
+        if not weights and (other := _other_layout(top, typed or where)):
+            return other
         index = _find_index(top, candidates)
         if index is not None:
             numbered = tuple(name for name in _primary(candidates) if _SHARD.fullmatch(name))
@@ -95,13 +102,42 @@ def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -
         return Layout(tuple(shards), None, _passed_over(weights, {*shards}), replicated)
 
 
+def _other_layout(top: list[str], typed: str) -> Layout | None:
+    """The files of PyTorch, else those of GGUF, where there are no others; FormatError for several GGUF models."""
+    torch = [name for name in top if name.startswith("pytorch_model") and name.endswith(".bin")]
+    if _TORCH_INDEX in top:
+        return Layout(tuple(torch), _TORCH_INDEX, weights=tuple(torch))
+    if _TORCH_NAME in torch:
+        return Layout((_TORCH_NAME,), None, _passed_over(torch, {_TORCH_NAME}))
+    if torch:
+        shards, _ = _numbered(torch)
+        return Layout(tuple(shards or torch[:1]), None, _passed_over(torch, {*(shards or torch[:1])}))
+    models = [name for name in top if name.endswith(".gguf") and not name.startswith("mmproj")]
+    first = {place[0]: name for name in reversed(models) if (place := _place(name)) is not None}
+    single = [name for name in models if _place(name) is None]
+    if len(first) + len(single) > 1:
+        found = _some([*first.values(), *single])
+        raise FormatError(
+            f"one GGUF model was expected, found {len(first) + len(single)} ({found}). Name the one that you mean, for "
+            f"example {typed}/{[*first.values(), *single][0]:.80}."
+        )
+    return named_file(models[0]) if models else None
+
+
 def named_file(name: str) -> Layout:
-    """The layout where a person named one file: a safetensors file, or the index of several."""
+    """The layout where a person named one file: one of weights, or the index of several.
+
+    Of a GGUF model that is split, any part names all of them: the first one tells what the model is.
+    """
     if _INDEX.fullmatch(name):
         return Layout((), name)
     place = _place(name)
     if place is None or int(place[0].count) < 2:
         return Layout((name,))
+    if name.endswith(".gguf"):
+        number = re.compile(r"\d+(?=-of-\d+[^/]*\.gguf\Z)", re.ASCII)
+        width, count = len(str(number.findall(name)[0])), min(int(place[0].count), _MOST_PARTS)
+        return Layout(tuple(number.sub(f"{part:0{width}}", name) for part in range(1, count + 1)))
     return Layout((name,), None, (f"{name} is one of {int(place[0].count)} files; the others were not read.",))
 
 
@@ -112,17 +148,22 @@ def parse_index(text: bytes, *, where: str) -> dict[str, str]:
     if not isinstance(weight_map, dict) or not weight_map:
         raise FormatError(f"Reading the index of {where}: an object 'weight_map' with tensors was expected.")
     for name, shard in weight_map.items():
-        if not isinstance(shard, str) or not _is_plain(shard):
+        if not isinstance(shard, str) or not _is_plain(shard, WEIGHTS[:2]):
             raise FormatError(
-                f"Reading the index of {where}: tensor {name!r:.120} should lie in a safetensors file of the same "
+                f"Reading the index of {where}: tensor {name!r:.120} should lie in a file of weights of the same "
                 f"checkpoint, found {shard!r:.120}."
             )
     return weight_map
 
 
-def _is_plain(shard: str) -> bool:
-    """Whether a name is a safetensors file's and nothing else: no path, no address, nothing hidden or unprintable."""
-    usual = shard.endswith(".safetensors") and not shard.startswith(".") and len(shard) <= _MAX_NAME
+def without_ending(name: str) -> str:
+    """The name of a file of weights without what tells its format."""
+    return next((name.removesuffix(ending) for ending in WEIGHTS if name.endswith(ending)), name)
+
+
+def _is_plain(shard: str, endings: tuple[str, ...] = (".safetensors",)) -> bool:
+    """Whether a name is that of a file of weights alone: no path, no address, nothing hidden or unprintable."""
+    usual = shard.endswith(endings) and not shard.startswith(".") and len(shard) <= _MAX_NAME
     return usual and shard.isprintable() and not set(shard) & set("/\\")
 
 
@@ -219,9 +260,7 @@ def _no_safetensors(top: list[str], nested: list[str], typed: str) -> str:
         if found:
             if nested:
                 return f"{lead}{kind} ({_some(found)}) and {below}"
-            advice = "lnsim reads safetensors only"
-            if kind == "PyTorch pickles":
-                advice += " and never unpickles, since that runs code from the file"
+            advice = "lnsim reads safetensors, pytorch_model.bin and GGUF"
             if ADAPTER_CONFIG_NAME in top:
                 return f"{lead}{kind} ({_some(found)}) of an adapter. {advice}: name the model that it was made for."
             return f"{lead}{kind} ({_some(found)}). {advice}: look for a conversion, often under a revision refs/pr/N."

@@ -21,7 +21,15 @@ from huggingface_hub import constants
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
 from lnsim.checkpoint.format.header import LENGTH_BYTES, MAX_HEADER_BYTES, Header, header_end, parse_header
-from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, CONFIG_NAME, Layout, find_layout, named_file
+from lnsim.checkpoint.format.layout import (
+    ADAPTER_CONFIG_NAME,
+    CONFIG_NAME,
+    WEIGHTS,
+    Layout,
+    find_layout,
+    named_file,
+)
+from lnsim.checkpoint.format.other import FIRST_BYTES, other_format
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError, NotThereError
 from lnsim.checkpoint.hub.cache import MAIN, is_commit
@@ -206,9 +214,9 @@ def _read_headers(
 def _narrowed(repo: Repo, part: str) -> Repo:
     """The repo as if one of its folders were all of it, or one of its files with the config beside it."""
     folder, _, file = part.rpartition("/") if part in repo.names else (part, "", "")
-    if file and not file.endswith((".safetensors", ".safetensors.index.json")):
+    if file and not file.endswith((*WEIGHTS, ".safetensors.index.json", ".bin.index.json")):
         raise FormatError(
-            f"Opening {repo.where}/{part}: a folder or a .safetensors file was expected. Name its folder, "
+            f"Opening {repo.where}/{part}: a folder, a .safetensors, .bin or .gguf file was expected. Name its folder, "
             f"{repo.typed}{'/' + folder if folder else ''}, or another file."
         )
     start = f"{folder}/" if folder else ""
@@ -221,9 +229,9 @@ def _narrowed(repo: Repo, part: str) -> Repo:
 
 
 def _weights_of(repo: Repo) -> str:
-    folders = sorted({name.rpartition("/")[0] for name in repo.names if name.endswith(".safetensors")})
+    folders = sorted({name.rpartition("/")[0] for name in repo.names if name.endswith(WEIGHTS)})
     if not folders:
-        return "It holds no safetensors weights at all."
+        return "It holds no weights that are read at all."
     shown = ", ".join(f"{repo.typed}/{one}".rstrip("/") for one in folders[:3])
     return f"Weights are in {shown}{f' and {len(folders) - 3} more folders' if len(folders) > 3 else ''}."
 
@@ -262,7 +270,10 @@ class RemoteShard:
 
     def read_header(self, window: int = FIRST_WINDOW, longest: int = MAX_HEADER_BYTES) -> Header:
         """The header, in one request where it fits the window; HeaderError where it has more bytes than ``longest``."""
-        data, self.file_size = self._ask(ByteRange(0, window), may_be_clipped=True)
+        other = other_format(self.url)
+        data, self.file_size = self._ask(ByteRange(0, window if other is None else FIRST_BYTES), may_be_clipped=True)
+        if other is not None:
+            return other(lambda span: self._ask(span)[0], data, self.file_size, where=self.where)
         stop = header_end(data, self.file_size, where=self.where)
         if stop > longest:
             raise HeaderError(

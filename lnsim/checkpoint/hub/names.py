@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from lnsim.checkpoint.format.layout import WEIGHTS
 from lnsim.errors import HubError, SourceError
 
 # The client library's rule (`validate_repo_id`), written out here since its import is slow.
@@ -149,7 +150,7 @@ def _by_id(text: str, body: str) -> RepoName:
     repo_id, part = "/".join(words[:2]), "/".join(words[2:])
     if not at:
         return RepoName(repo_id, None, part)
-    if part and behind.endswith(".safetensors"):
+    if part and behind.endswith(WEIGHTS):
         return RepoName(repo_id, None, f"{part}@{behind}")
     return RepoName(repo_id, behind, part) if part else RepoName(repo_id, *_split_revision(behind))
 
