@@ -248,7 +248,7 @@ class HubStandIn:
             handler.send(403 if handler.headers.get("Authorization") else 401, b"{}", {"X-Error-Code": "GatedRepo"})
         elif file is None:
             handler.send(404, b'{"error":"Entry not found"}', {"X-Error-Code": "EntryNotFound"})
-        elif name.endswith(".safetensors") or (name.startswith("tokenizer") and file.size > _IN_GIT):
+        elif name.endswith((".safetensors", ".gguf", ".bin")) or (name.startswith("tokenizer") and file.size > _IN_GIT):
             signature = f"s{next(self._numbers)}"
             with self._lock:
                 self._issued[signature] = time.monotonic()

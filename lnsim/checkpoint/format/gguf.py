@@ -40,7 +40,8 @@ _MAX_PAIRS, _MAX_TENSORS, _MAX_ITEMS = 1 << 16, 200_000, 1 << 24
 _MAX_NAME, _MAX_KEPT = 1 << 10, 1 << 10  # bytes of a key or a tensor's name, and of a text that is kept
 _MAX_ALIGNMENT = 1 << 20
 _MAX_DEPTH = 8  # arrays of arrays
-_AT_LEAST = 1 << 16  # bytes that no request is worth making for
+_AT_LEAST = 1 << 18  # bytes: fewer make no request cheaper
+_USUAL_TEXT = 14  # bytes of a token, with its length
 
 _STRING, _ARRAY = 8, 9
 _VALUES = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
@@ -212,8 +213,9 @@ def _skip_texts(cursor: _Cursor, count: int) -> None:
 
 
 def _rest(n_bytes: int, done: int, count: int) -> int:
-    """Bytes that the other texts will take, and a little behind them; later ones are longer than the first."""
-    return int(1.05 * n_bytes / done * (count - done)) if done else 0
+    """Bytes that the other entries will take, and a little behind them; later ones are longer than the first."""
+    each = 1.05 * n_bytes / done if done else _USUAL_TEXT
+    return int(each * (count - done))
 
 
 def _tensors(cursor: _Cursor, count: int) -> tuple[dict[str, TensorInfo], dict[str, Refused]]:
