@@ -202,7 +202,7 @@ def test_a_folder_of_one_model_is_read_and_of_several_one_must_be_named(tmp_path
     assert lnsim.load(tmp_path).hidden_size == 16
     write_gguf(tmp_path / "a.Q8.gguf", llama_tensors())
     with pytest.raises(
-        FormatError, match=r"one GGUF model was expected, found 2 \(a.Q4.gguf, a.Q8.gguf\). Name the one"
+        FormatError, match=r"one model was expected, found 2 in GGUF \(a\.Q4\.gguf, a\.Q8\.gguf\)\. Name the one"
     ):
         lnsim.load(tmp_path)
 

@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import gguf
+import ml_dtypes
+import numpy as np
 import pytest
+from made_gguf import write_gguf
+from safetensors_bytes import checkpoint_files, write_files
 
+from lnsim.checkpoint.extract import extract
 from lnsim.checkpoint.families.gguf import gguf_config
 from lnsim.checkpoint.families.names import WORDS
 from lnsim.checkpoint.families.table import FAMILIES
@@ -35,6 +40,7 @@ PREFIXES = (
     "",
 )
 NOT_READ = ("arwkv7", "rwkv6", "rwkv6qwen2", "rwkv7", "wavtokenizer-dec")  # no tables of ours: an error, by name
+KIND_OF = {"pre_mixer": "mixer", "pre_attention": "attention", "pre_mlp": "mlp"}
 MARKS = {"mixer": "ssm_conv1d", "attention": "attn_k", "mlp": "ffn_up", "moe": "ffn_gate_inp"}
 
 
@@ -94,9 +100,8 @@ def test_roles_of_the_gguf_names_are_those_of_the_checkpoint_they_were_made_from
     of = {name: found for name in shapes if (found := translated(names, name))}
     written = {found: shapes[name] for name, found in of.items()}
     for one in known.tensors:  # what shows the kind of a layer, where kinds differ
-        if one.name in of and one.role in ("pre_mixer", "pre_attention", "pre_mlp"):
-            kind = {"pre_mixer": "mixer", "pre_attention": "attention", "pre_mlp": "mlp"}[one.role]
-            written[f"blk.{one.layer}.{MARKS[kind]}.weight"] = (8, 8)
+        if one.name in of and one.role in KIND_OF:
+            written[f"blk.{one.layer}.{MARKS[KIND_OF[one.role]]}.weight"] = (8, 8)
     metadata = {"general.architecture": architecture, f"{architecture}.block_count": str(max(known.n_layers.values()))}
     read = map_roles(written, gguf_config(metadata), where="x")
     assert {one.offset for one in read.tensors} == {0.0}  # the converter has added the one
@@ -130,3 +135,42 @@ def test_every_norm_that_an_architecture_lists_has_a_line_in_its_table(name: str
     wanted = {"attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm", "attn_output_norm", "output_norm"}
     missing = {one for one in norms if one.split(".")[-2] in wanted} - lines
     assert missing <= {"output_norm.weight"} | {f"blk.0.{one}.weight" for one in ("ffn_norm",)}, (missing, marks)
+
+
+# Where the checkpoint stores γ minus one, the converter adds the one (convert_hf_to_gguf.py); its own list, not ours.
+ADDS_ONE = {"gemma", "gemma2", "gemma3", "gemma3_text", "nemotron", "qwen3_next", "qwen3_5", "qwen3_5_moe"}
+NOT_THESE = ("linear_attn.norm.weight",)
+
+
+def as_converted(model_type: str, name: str, stored: np.ndarray) -> np.ndarray:
+    """What the converter writes of a norm: F32, with the one added where it adds it."""
+    one = model_type in ADDS_ONE and name.endswith("norm.weight") and not name.endswith(NOT_THESE)
+    return (stored.astype(np.float64) + one).astype(np.float32)
+
+
+@pytest.mark.parametrize("model_type", CASES)
+def test_the_gamma_of_a_gguf_is_that_of_its_checkpoint_to_the_bit_of_f32(model_type: str, tmp_path: Path) -> None:
+    told = fixture(model_type)
+    assert told is not None
+    architecture = architecture_of(model_type)
+    assert architecture is not None
+    names = gguf.TensorNameMap(ARCHITECTURES[architecture], 64)
+    rng = np.random.default_rng(0)
+    stored = {name: rng.normal(0.1, 0.2, shape).astype(ml_dtypes.bfloat16) for name, shape in shapes_of(told).items()}
+    known = extract(write_files(tmp_path / "m", checkpoint_files(stored, told["config"])), everything=True)
+    marks = map_roles({name: one.shape for name, one in stored.items()}, told["config"], where="x").tensors
+    written = {
+        found: as_converted(model_type, name, one) for name, one in stored.items() if (found := translated(names, name))
+    }
+    for one in marks:
+        if one.role in KIND_OF and translated(names, one.name):
+            written[f"blk.{one.layer}.{MARKS[KIND_OF[one.role]]}.weight"] = np.zeros((8, 8), np.float32)
+    path = write_gguf(tmp_path / "m.gguf", written, architecture, max(one.layer for one in marks) + 1)
+    found = extract(path, everything=True)
+    compared = 0
+    for role in set(known.roles) & set(found.roles):
+        if not role.startswith("other"):
+            assert found.roles[role].layers.tolist() == known.roles[role].layers.tolist()
+            assert found.roles[role].scale.tobytes() == known.roles[role].scale.tobytes(), role
+            compared += len(found.roles[role].layers)
+    assert compared >= 3

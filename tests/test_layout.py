@@ -16,6 +16,8 @@ TWO = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
 ONE, UNET, OWN = "model.safetensors", "unet.safetensors.index.json", "consolidated.safetensors.index.json"
 OWN_SHARDS = ["consolidated-00001-of-00002.safetensors", "consolidated-00002-of-00002.safetensors"]
 LEFT = "model-00003-of-00005.safetensors"
+TORCH = [f"pytorch_model-0000{n}-of-00002.bin" for n in (1, 2)]
+GGUF = [f"m-Q8_0-0000{n}-of-00003.gguf" for n in (1, 2, 3)]
 TAKEN: dict[str, tuple[list[str], list[str], str | None, list[str]]] = {
     "a single file": (["README.md", ONE, "pytorch_model.bin"], [ONE], None, []),
     "one file of another name": (["adapter.safetensors"], ["adapter.safetensors"], None, []),
@@ -29,6 +31,11 @@ TAKEN: dict[str, tuple[list[str], list[str], str | None, list[str]]] = {
     "Mistral's own file alone": (["consolidated.safetensors", "params.json"], ["consolidated.safetensors"], None, []),
     "the plain one of several indexes": ([UNET, "unet.fp16.safetensors.index.json", OWN], [], UNET, []),
     "a whole set beside what is left of another": ([*TWO, LEFT], TWO, None, [LEFT]),
+    "PyTorch's file": (["pytorch_model.bin", "training_args.bin", "a.gguf"], ["pytorch_model.bin"], None, []),
+    "PyTorch's index": (["pytorch_model.bin.index.json", *TORCH, "a.gguf"], TORCH, "pytorch_model.bin.index.json", []),
+    "PyTorch's shards": (TORCH, TORCH, None, []),
+    "the only GGUF model": (["config.json", "mmproj-F16.gguf", "m-Q4_K_M.gguf"], ["m-Q4_K_M.gguf"], None, []),
+    "the parts of a GGUF model": (GGUF[::-1], GGUF, None, []),
     "no adapter": (["m.fp16.safetensors", "adapter_model.safetensors"], ["m.fp16.safetensors"], None,
                    ["adapter_model.safetensors"]),
     "no variant": (["u.safetensors", "u.fp16.safetensors", "u.non_ema.safetensors"], ["u.safetensors"], None,
@@ -59,7 +66,7 @@ def test_of_a_listing_these_files_are_taken_and_the_others_are_noted(
     ([*TWO, *(f"vae-0000{n}-of-00003.safetensors" for n in (1, 2, 3))],
      rf"found 2, which begin with {TWO[0]}, vae-00001-of-00003\.safetensors\. Put the one"),
     (["adapter_config.json", "adapter_model.bin"], "of an adapter.*name the model that it was made for"),
-    (["pytorch_model.bin"], r"PyTorch pickles \(pytorch_model.bin\).*never unpickles"),
+    (["model.pt"], r"PyTorch pickles \(model.pt\).*never unpickles"),
     (["a.Q4_0.gguf", "a.Q8_0.gguf"], r"GGUF \(a.Q4_0.gguf, a.Q8_0.gguf\)"),
     (["tf_model.h5"], "TensorFlow"),
     (["unet/model.safetensors"], "in sub-folders only"),

@@ -34,7 +34,7 @@ _KINDS = {
     rb"# xet version": _INSTEAD.format("git-xet", "git xet checkout"),
     rb"(?i)\s*<(!doctype html|html|head)": "a web page (HTML), such as one to log in or of an error: download it again",
     rb"\s*<\?xml": "an XML text, such as a server's error: download it again",
-    rb"PK(\x03\x04|\x05\x06)": "a zip archive, as torch.save writes it: give it the ending .bin",
+    rb"PK(\x03\x04|\x05\x06)": "a zip archive, as torch.save writes it; lnsim never unpickles: end its name in .bin",
     rb"\x80[\x02-\x05]": "a Python pickle; lnsim never unpickles, since that runs code, name a safetensors file",
     rb"GGUF": "a GGUF file: give it the ending .gguf",
     rb"\x1f\x8b|\x28\xb5\x2f\xfd|BZh|\xfd7zXZ|7z\xbc\xaf": "a compressed file: unpack it first",

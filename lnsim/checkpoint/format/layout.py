@@ -53,7 +53,8 @@ class Layout:
 
     def indexed(self, text: bytes, *, where: str) -> Layout:
         """The same once the index is read: its shards are those that it lists; raises as ``parse_index``."""
-        weight_map = parse_index(text, where=where)
+        of_torch = self.index is not None and ".bin." in self.index
+        weight_map = parse_index(text, where=where, ending=".bin" if of_torch else ".safetensors")
         shards = tuple(sorted(set(weight_map.values())))
         notes = _passed_over(self.weights, {*shards, self.index})
         return replace(self, shards=shards, notes=notes, weight_map=weight_map)
@@ -84,7 +85,7 @@ def find_layout(names: Iterable[str], *, where: str, typed: str | None = None) -
         weights = (*candidates, *(name for name in top if _INDEX.fullmatch(name)), *nested)
         if SINGLE_NAME in top:
             return Layout((SINGLE_NAME,), None, _passed_over(weights, {SINGLE_NAME}))
-        if not weights and (other := _other_layout(top, typed or where)):
+        if not any(".safetensors" in name for name in weights) and (other := _other_layout(top, typed or where)):
             return other
         index = _find_index(top, candidates)
         if index is not None:
@@ -118,8 +119,8 @@ def _other_layout(top: list[str], typed: str) -> Layout | None:
     if len(first) + len(single) > 1:
         found = _some([*first.values(), *single])
         raise FormatError(
-            f"one GGUF model was expected, found {len(first) + len(single)} ({found}). Name the one that you mean, for "
-            f"example {typed}/{[*first.values(), *single][0]:.80}."
+            f"one model was expected, found {len(first) + len(single)} in GGUF ({found}). Name the one that you mean, "
+            f"for example {typed}/{[*first.values(), *single][0]:.80}."
         )
     return named_file(models[0]) if models else None
 
@@ -141,16 +142,16 @@ def named_file(name: str) -> Layout:
     return Layout((name,), None, (f"{name} is one of {int(place[0].count)} files; the others were not read.",))
 
 
-def parse_index(text: bytes, *, where: str) -> dict[str, str]:
+def parse_index(text: bytes, *, where: str, ending: str = ".safetensors") -> dict[str, str]:
     """The index's ``weight_map``, tensor name to shard; FormatError where there is none, or a shard lies elsewhere."""
     content = parse_json(text, where=f"the index of {where}")
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
         raise FormatError(f"Reading the index of {where}: an object 'weight_map' with tensors was expected.")
     for name, shard in weight_map.items():
-        if not isinstance(shard, str) or not _is_plain(shard, WEIGHTS[:2]):
+        if not isinstance(shard, str) or not _is_plain(shard, ending):
             raise FormatError(
-                f"Reading the index of {where}: tensor {name!r:.120} should lie in a file of weights of the same "
+                f"Reading the index of {where}: tensor {name!r:.120} should lie in a {ending[1:]} file of the same "
                 f"checkpoint, found {shard!r:.120}."
             )
     return weight_map
@@ -161,9 +162,9 @@ def without_ending(name: str) -> str:
     return next((name.removesuffix(ending) for ending in WEIGHTS if name.endswith(ending)), name)
 
 
-def _is_plain(shard: str, endings: tuple[str, ...] = (".safetensors",)) -> bool:
+def _is_plain(shard: str, ending: str = ".safetensors") -> bool:
     """Whether a name is that of a file of weights alone: no path, no address, nothing hidden or unprintable."""
-    usual = shard.endswith(endings) and not shard.startswith(".") and len(shard) <= _MAX_NAME
+    usual = shard.endswith(ending) and not shard.startswith(".") and len(shard) <= _MAX_NAME
     return usual and shard.isprintable() and not set(shard) & set("/\\")
 
 
@@ -260,7 +261,7 @@ def _no_safetensors(top: list[str], nested: list[str], typed: str) -> str:
         if found:
             if nested:
                 return f"{lead}{kind} ({_some(found)}) and {below}"
-            advice = "lnsim reads safetensors, pytorch_model.bin and GGUF"
+            advice = "lnsim reads safetensors, pytorch_model.bin and GGUF, and never unpickles"
             if ADAPTER_CONFIG_NAME in top:
                 return f"{lead}{kind} ({_some(found)}) of an adapter. {advice}: name the model that it was made for."
             return f"{lead}{kind} ({_some(found)}). {advice}: look for a conversion, often under a revision refs/pr/N."
