@@ -16,6 +16,8 @@ import pytest
 from command_line import run, run_all_program
 from doc_pages import LANGUAGES, ROOT, Block, anchors, blocks, changed, links, pages
 from hub_stand_in import HubStandIn
+from made_gguf import llama_tensors as gguf_tensors
+from made_gguf import write_gguf
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 from virtual_dispute import DISPUTE, dispute_files
 
@@ -62,7 +64,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def stocked(hub: HubStandIn) -> HubStandIn:
+def stocked(hub: HubStandIn, tmp_path: Path) -> HubStandIn:
     """A Hub with the repos that the pages name."""
     files = checkpoint_files(llama_tensors(), LLAMA_CONFIG)
     for repo_id in ("Qwen/Qwen3-4B", "zai-org/GLM-4.5-Air", "upstage/Solar-Open-100B"):
@@ -70,6 +72,8 @@ def stocked(hub: HubStandIn) -> HubStandIn:
     hub.add(GATED, files, gated=True)
     hub.add("owner/base", files)
     hub.add("owner/other", files)
+    content = write_gguf(tmp_path / "model.gguf", gguf_tensors()).read_bytes()
+    hub.add("owner/model-GGUF", {"model-Q4_K_M.gguf": content, "model-Q8_0.gguf": content})
     hub.add("owner/pipeline", {f"text_encoder/{name}": content for name, content in files.items()})
     return hub
 

@@ -45,6 +45,7 @@ class RowEvidence:
     tokens: SignTest | None
     gamma: PairTest | None
     missing: tuple[str, ...] = ()
+    n_tokens: int = 0  # that token rows were compared over
 
     @property
     def pvalue(self) -> float | None:
@@ -69,6 +70,8 @@ class RowEvidence:
         """What ``lnsim compare --evidence --json`` prints."""
         tests = {"value_rows": self.values, "token_rows": self.tokens, "effective_gamma": self.gamma}
         told = {name: None if test is None else asdict(test) for name, test in tests.items()}
+        if told["token_rows"] is not None:
+            told["token_rows"] |= {"n_channels": told["token_rows"]["n_matched"], "n_tokens": self.n_tokens}
         if self.gamma is not None:
             told["effective_gamma"] |= {"pvalue": self.gamma.pvalue}  # type: ignore[operator]
         return (
@@ -79,7 +82,12 @@ class RowEvidence:
 
 
 def weigh_rows(
-    a: NormVectors, b: NormVectors, ordered: bool = False, n_permutations: int = MOST, seed: int = 0
+    a: NormVectors,
+    b: NormVectors,
+    ordered: bool = False,
+    n_permutations: int = MOST,
+    seed: int = 0,
+    same_token_ids: bool = False,
 ) -> RowEvidence:
     """Test the rows of two models that were read with evidence.
 
@@ -89,6 +97,7 @@ def weigh_rows(
         ordered: whether the channels of both have an order of their own, so that token rows are outside of H0.
         n_permutations: at most, for effective γ; the exact tests need none.
         seed: of these.
+        same_token_ids: that equal ids mean equal tokens, where no tokenizer tells; whoever asks must know.
     """
     missing = [reason for one in (a, b) for reason in _rows(one).missing]
 
@@ -101,28 +110,36 @@ def weigh_rows(
 
     one, other = value_blocks(a), value_blocks(b)
     values = gamma = tokens = None
+    n_tokens = 0
     if one and other:
         values = tried("Value rows", partial(value_rows, one, other))
         gamma = tried("Effective γ", partial(effective_gamma, one, other, n_permutations, seed))
     if ordered:
         missing.append("Token rows: the channels of both models have an order of their own.")
     elif _rows(a).tokens and _rows(b).tokens:
-        tokens = tried("Token rows", partial(_token_test, _rows(a), _rows(b)))
-    return RowEvidence(values, tokens, gamma, tuple(dict.fromkeys(missing)))
+        rows = tried("Token rows", partial(_common_tokens, _rows(a), _rows(b), same_token_ids))
+        tokens = rows and tried("Token rows", partial(token_rows, *rows))
+        n_tokens = len(rows[0]) if rows and tokens else 0
+    return RowEvidence(values, tokens, gamma, tuple(dict.fromkeys(missing)), n_tokens)
 
 
 def _rows(one: NormVectors) -> WeightRows:
     return one.rows or WeightRows(missing=(f"No rows of {one.source} were asked for.",))
 
 
-def _token_test(a: WeightRows, b: WeightRows) -> SignTest:
-    """Tokens of one text are the same where tokenizers tell, else those of one id, where the vocabularies are."""
+def _common_tokens(a: WeightRows, b: WeightRows, same_ids: bool) -> tuple[Floats, Floats]:
+    """Rows of the tokens that both models have: those of one text, else, where that is told, those of one id."""
     (ids_a, one), (ids_b, other) = (found.tokens or ((), np.zeros((0, 0))) for found in (a, b))
     told = bool(a.texts and b.texts)
     if not told and a.vocabulary != b.vocabulary:
         raise ComparisonError(
             f"the vocabularies have {a.vocabulary:,} and {b.vocabulary:,} tokens, so that equal ids are not the same "
             "tokens, and no tokenizer's file lies beside both models to tell which are"
+        )
+    if not told and not same_ids:
+        raise ComparisonError(
+            "no tokenizer's file lies beside both models, so equal ids need not be the same tokens; --same-token-ids "
+            "says that they are"
         )
     place_a, place_b = (
         {key: place for place, key in reversed(list(enumerate(keys))) if key != ""}
@@ -133,7 +150,7 @@ def _token_test(a: WeightRows, b: WeightRows) -> SignTest:
         raise ComparisonError(
             f"{len(both)} of the tokens that were read are the same in both, too few to tell {one.shape[1]:,} channels"
         )
-    return token_rows(one[[place_a[key] for key in both]], other[[place_b[key] for key in both]])
+    return one[[place_a[key] for key in both]], other[[place_b[key] for key in both]]
 
 
 def value_blocks(model: NormVectors) -> list[ValueBlock]:

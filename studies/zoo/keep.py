@@ -60,7 +60,9 @@ def keep_rows(checkpoint: Path, name: str, out: Path) -> Path:
     kept: dict[RowPiece, StoredTensor] = {}
     for piece, rows in zip(reading.rows.pieces, reading.rows.arrays, strict=True):
         taken = _TOKENS if piece.use == "token" else range(heads[piece.layer] * piece.head_size)
-        part = msgspec.structs.replace(piece, start=piece.start + taken.start, stop=piece.start + taken.stop)
+        texts = tuple(map(chr, _TOKENS)) if piece.use == "token" else ()
+        span = piece.start + taken.start, piece.start + taken.stop
+        part = msgspec.structs.replace(piece, start=span[0], stop=span[1], texts=texts)
         whole, values = stored[piece_name(piece)], rows[taken.start : taken.stop].astype(ml_dtypes.bfloat16)
         width = len(whole.data) // len(rows)
         kept[part] = StoredTensor(
