@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from lnsim.checkpoint.extract import Extracted
     from lnsim.report.pair_view import Comparison
 
-__all__ = ["main", "run"]
-
 _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells have it."""
 

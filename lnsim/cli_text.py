@@ -21,8 +21,6 @@ from lnsim.text import printable
 _MANY = 20
 """Models of one folder from which they are one line."""
 
-__all__ = ["bar", "extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
-
 
 def extract_record(found: NormVectors) -> dict[str, Any]:
     """What ``extract --json`` prints for one source."""

@@ -13,11 +13,6 @@ from pathlib import Path
 
 from lnsim.errors import SourceError
 
-__all__ = [
-    "HOME_VARIABLE", "extract_name", "find_stored", "from_here", "glossary_file", "near_stored", "notebooks_dir",
-    "project_root", "replica_dir", "rows_file", "stored_models", "studies_dir", "vectors_dir", "working_root",
-]  # fmt: skip
-
 HOME_VARIABLE = "LNSIM_HOME"
 """Environment variable that names the project folder, before anything else is looked at."""
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from lnsim.text import printable
 
-__all__ = ["aligned", "card", "gap_notes", "some", "table"]
-
 _LONGEST = 200
 _LONGEST_NOTE = 2_000
 """Characters that are shown of a name, and of a sentence."""

@@ -19,8 +19,6 @@ from lnsim.measure.nulls import Floats
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PARTNER_FROM", "LayerMatrix", "Places", "margins", "rates"]
-
 PARTNER_FROM = 0.5
 """A layer has a partner where its largest r is at least this; something is always the largest."""
 

@@ -23,8 +23,6 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, centred_unit
 from lnsim.measure.permutation import order_stream
 
-__all__ = ["FIRES", "LAYOUTS", "channel_order"]
-
 FIRES = 0.01
 """p up to which the channels of a model are said to have an order of their own."""
 

@@ -15,11 +15,6 @@ import numpy.typing as npt
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 
-__all__ = [
-    "check_offsets", "common_roles", "layer_text", "lone_layers", "matched_layers", "not_comparable_roles", "obstacle",
-    "obstacle_to_test", "obstacles_in_words", "same_bits", "two_widths", "why_not_bits",
-]  # fmt: skip
-
 Models = Mapping[str, NormVectors]
 Layers = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]

@@ -30,8 +30,6 @@ from lnsim.measure.metrics import pairwise, undefined_rows
 from lnsim.measure.pair_test import MOST
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
-__all__ = ["ONE_LAYER", "PairSummary", "RoleSummary", "summarise_pair", "summarise_role"]
-
 _MOST_A_ROLE = 9_999
 """Permutations that one role costs at most; the verdict rests on a test of its own."""
 

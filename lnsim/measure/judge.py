@@ -23,8 +23,6 @@ from lnsim.measure.nulls import Floats, holm
 from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_test, r_interval
 from lnsim.measure.verdict import STRENGTHS, Evidence, sentence, verdict
 
-__all__ = ["Judgement", "Pair", "Rows", "judge", "judged", "matched_rows", "why_apart"]
-
 Pair = tuple[NormVectors, NormVectors] | tuple[NormVectors, NormVectors, Sequence[tuple[str, str]]]
 """Two models, and the roles to set against each other where those are not the ones of the same name."""
 

@@ -17,8 +17,6 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.tables import card, table
 
-__all__ = ["LEVEL", "NullResult", "centred_unit", "holm", "pvalue", "shuffled_layers"]
-
 LEVEL = 0.05
 """An adjusted p-value below this is counted; the counts stand beside the p-values themselves."""
 

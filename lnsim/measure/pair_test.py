@@ -26,10 +26,6 @@ from lnsim.measure.nulls import Floats, centred_unit
 from lnsim.measure.permutation import order_stream, permuted_sums
 from lnsim.measure.rows import ranks
 
-__all__ = [
-    "LEVELS", "MOST", "STRONG", "WEAK", "PairTest", "Stack", "every_pair", "levels_for", "pair_test", "r_interval",
-]  # fmt: skip
-
 STRONG, WEAK = LEVELS = (0.001, 0.05)
 """Adjusted p up to which a signal is called strong, and weak."""
 

@@ -30,11 +30,6 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
 from lnsim.measure.rows import prepared
 
-__all__ = [
-    "Orders", "channel_orders", "layer_values", "matched_null", "order_stream", "permutation_test", "permuted_sums",
-    "shared_null_std",
-]  # fmt: skip
-
 Orders = npt.NDArray[np.unsignedinteger[Any]]
 """Permutations of the channels, one a column: ``channel_orders`` makes them."""
 

@@ -17,11 +17,6 @@ import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 
-__all__ = [
-    "CORRELATIONS", "MAX_MAGNITUDE", "TAIL", "Matrix", "RowStatistics", "centre", "check_pair", "check_rows", "lengths",
-    "prepared", "ranks", "row_statistics", "scale", "trimmed", "widen", "winsorised",
-]  # fmt: skip
-
 Matrix = npt.NDArray[np.float64]
 
 MAX_MAGNITUDE = 1e150

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from lnsim.errors import ComparisonError
 from lnsim.measure.pair_test import LEVELS, STRONG, WEAK
 
-__all__ = ["READINGS", "RULES", "SENTENCES", "SIGNALS", "STRENGTHS", "Evidence", "sentence", "verdict"]
-
 READINGS = (
     "one was trained further from the other; both were trained further from one base; or both began with the same "
     "initial random numbers"

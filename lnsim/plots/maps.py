@@ -16,8 +16,6 @@ from lnsim.plots.panels import broken, panels
 from lnsim.plots.style import DIVERGING, INK, LABEL, SEQUENTIAL, styled
 from lnsim.words import header_text, rounded
 
-__all__ = ["maps"]
-
 _MOST_NUMBERS = 12
 """Maps with at most this many rows and columns have their numbers written in."""
 

@@ -16,8 +16,6 @@ from matplotlib.ticker import MaxNLocator
 from lnsim.plots.style import INK, WIDTH, palette, readable, styled
 from lnsim.words import group_name, header_text
 
-__all__ = ["broken", "facets", "key", "name_ends", "new_axes", "panels", "whole_numbers"]
-
 
 class _Shown(Figure):
     """A figure of no open window: a notebook draws it where it is the last line of a cell, and nowhere else."""

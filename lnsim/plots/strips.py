@@ -14,8 +14,6 @@ from lnsim.plots.panels import new_axes
 from lnsim.plots.style import INK, LABEL, NULL, QUIET, palette, readable, styled
 from lnsim.words import header_text
 
-__all__ = ["heaps", "strips"]
-
 _BINS = 90
 _BULK_WIDTH = 0.6
 """Share of a heap's width that all but stray values may take, so that its note has room."""

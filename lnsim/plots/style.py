@@ -16,11 +16,6 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 
-__all__ = [
-    "DASHES", "DIVERGING", "GROUP_COLOURS", "INDEPENDENT", "INK", "LABEL", "MARKERS", "NULL", "QUIET", "RELATED",
-    "SEQUENTIAL", "WIDTH", "Moving", "palette", "readable", "style", "styled",
-]  # fmt: skip
-
 WIDTH = 6.8
 """Inches of a figure on a page."""
 

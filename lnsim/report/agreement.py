@@ -18,8 +18,6 @@ from lnsim.report.saving import save_csv, saved_by, write_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Agreement", "compare", "record", "statement"]
-
 _DIGITS = 12
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 _MOST_LINES = 20

@@ -24,8 +24,6 @@ from lnsim.report.prose import clean_html, code_html, link_words, prose_html, sl
 from lnsim.report.record import Outcome
 from lnsim.report.saving import write_text
 
-__all__ = ["Report", "read_report", "write_report"]
-
 _NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
 _PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
 """The first figure of a report, which its entry in the index shows smaller."""

@@ -23,8 +23,6 @@ from lnsim.report.saving import write_text
 from lnsim.study.catalog import Study
 from lnsim.words import count, listed
 
-__all__ = ["Section", "write_index"]
-
 Statement = str | tuple[str, str, str]
 """A sentence, or what of a text is in sight, what is folded, and the words to unfold it."""
 

@@ -19,11 +19,6 @@ from lnsim.errors import NotebookError
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = [
-    "BADGES", "PAGE_MIME", "REPLICA_BANNER", "TEMPLATES", "answer", "asset", "badge", "columns", "figure", "filled",
-    "image", "inline", "provenance", "says", "typographic",
-]  # fmt: skip
-
 PAGE_MIME = "application/vnd.lnsim.page+json"
 """Output that carries the answer, the source and the models of a page."""
 

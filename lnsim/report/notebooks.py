@@ -25,11 +25,6 @@ from lnsim.report.record import Outcome
 from lnsim.report.saving import saved_by, write_whole
 from lnsim.text import json_text
 
-__all__ = [
-    "Notebook", "check_parameters", "execute", "known_parameters", "list_notebooks", "notebook_of_two", "parse_setting",
-    "select_notebooks",
-]  # fmt: skip
-
 _FILE = re.compile(r"\d\d_[a-z0-9_]+\.ipynb")
 _OF_TWO = "compare.ipynb"
 """The notebook of any two models; it belongs to no study and has no number."""

@@ -23,8 +23,6 @@ from lnsim.errors import NotebookError
 from lnsim.paths import glossary_file
 from lnsim.report.markup import typographic
 
-__all__ = ["clean_html", "code_html", "glossary", "link_words", "prose_html", "slug"]
-
 _FORMULA_ERRORS: tuple[type[Exception], ...] = tuple(
     kind for kind in vars(formula_errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )

@@ -26,8 +26,6 @@ from lnsim.words import count, header_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PAGE", "description", "model_rows", "record", "versions", "write_provenance"]
-
 PAGE = "provenance.html"
 """Name of the page, in the folder of a study's reports."""
 

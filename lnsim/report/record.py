@@ -17,8 +17,6 @@ from lnsim.report.agreement import Agreement
 from lnsim.report.saving import write_whole
 from lnsim.text import json_text
 
-__all__ = ["Outcome", "StudyRun", "load_run", "save_run"]
-
 _STATES = ("done", "failed")
 
 

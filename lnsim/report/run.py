@@ -24,8 +24,6 @@ from lnsim.study.vectors import SOURCES, fetch_command, study_vectors
 if TYPE_CHECKING:
     from lnsim.report.html import Report
 
-__all__ = ["Plan", "plan_study", "run_plans", "write_pages"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
     from lnsim.plots.style import Moving
 
-__all__ = [
-    "PAGE_VARIABLE", "claim_folder", "csv_place", "figure_bytes", "page_folder", "save_animation",
-    "save_csv", "save_figure", "save_table", "saved_by", "write_text", "write_whole",
-]  # fmt: skip
-
-
 PAGE_VARIABLE = "LNSIM_PAGE_FOLDER"
 """Environment variable of a run's kernels: the folder of the page that they make."""
 

@@ -21,8 +21,6 @@ from lnsim.words import GROUP_LABELS, ROLE_LABELS, group_name, header_text, roun
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Strip", "cell_text", "table"]
-
 _LONG = 14
 """A table of more rows scrolls in a box of limited height, and can be filtered."""
 

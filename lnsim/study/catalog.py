@@ -21,8 +21,6 @@ from lnsim.checkpoint.families.table import ROLES
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
 
-__all__ = ["KINDS", "MATRIX_KINDS", "Model", "Relation", "Study", "list_studies", "load_study"]
-
 _NUMBERS = tuple(f"{number:02d}" for number in range(16))
 """Notebook numbers that a study may speak of."""
 

@@ -15,8 +15,6 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError, SourceError, StudyError
 from lnsim.study.catalog import Model, Study
 
-__all__ = ["SOURCES", "StudyVectors", "fetch_command", "fetch_study", "no_replica", "source_kind", "study_vectors"]
-
 SOURCES = ("auto", "stored", "hub", "replica")
 """What a user may ask for; ``auto`` is stored vectors, never the network and never a replica."""
 
