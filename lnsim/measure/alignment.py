@@ -35,22 +35,12 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerMatrix:
-    """Likeness of every layer of a with every layer of b.
+    """Likeness of every layer of a with every layer of b; ComparisonError where none or one is undefined."""
 
-    Args:
-        values: shape ``(n_layers_a, n_layers_b)``, float64, defined in every cell.
-        layers_a: layer numbers of the rows, shape ``(n_layers_a,)``, each once.
-        layers_b: layer numbers of the columns, shape ``(n_layers_b,)``, each once.
-        names: what messages call the two models.
-
-    Raises:
-        ComparisonError: when there is no cell, a value is undefined, or the numbers do not fit the shape.
-    """
-
-    values: Floats
-    layers_a: npt.NDArray[np.int64]
-    layers_b: npt.NDArray[np.int64]
-    names: str = "'a' and 'b'"
+    values: Floats  # shape ``(n_layers_a, n_layers_b)``, float64, defined in every cell
+    layers_a: npt.NDArray[np.int64]  # layer numbers of the rows, shape ``(n_layers_a,)``, each once
+    layers_b: npt.NDArray[np.int64]  # layer numbers of the columns, shape ``(n_layers_b,)``, each once
+    names: str = "'a' and 'b'"  # what messages call the two models
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.layers_a), len(self.layers_b)):

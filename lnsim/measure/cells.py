@@ -18,7 +18,7 @@ from lnsim.measure.comparable import matched_layers, obstacle, obstacle_to_test,
 from lnsim.measure.metrics import METRICS, pairwise
 from lnsim.measure.nulls import centred_unit, holm
 from lnsim.measure.permutation import Orders, channel_orders, layer_values, matched_null
-from lnsim.measure.rows import Matrix
+from lnsim.measure.rows import Matrix, row_statistics
 
 Models = Mapping[str, NormVectors]
 Pair = tuple[str, str] | Sequence[str]

@@ -46,41 +46,29 @@ Matched = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class RoleSummary:
-    """What was measured in one role; None stands for a measure that is not defined, and ``notes`` say why.
-
-    Args:
-        cosine_mean: mean over layer numbers that both have; pearson_mean, spearman_mean and rel_l2_mean likewise. The
-            last is the length of the difference over that of a's vector.
-        changed_ratio: share of the values whose stored bits differ.
-        best_offset: layer of b minus layer of a where the mean r is largest; a selection.
-        alignment_rate: share of a's matched layers whose largest r is with b's layer of the same number.
-        margin: r of matched layers less the largest other r of the same layer of a, on average.
-        pvalue: one-sided, of the mean r of matched layers under permutations of the channels.
-        null_mean: mean of the r of these permutations; null_std is their standard deviation.
-        layers: the layer numbers compared; -1 stands for a norm outside the blocks.
-        by_layer: one record a layer compared: ``layer_a``, ``layer_b``, ``cosine`` and ``r``.
-        in_verdict: whether the role takes part in the verdict.
-        notes: why a measure is None, and what else a reader must know.
-    """
+    """What was measured in one role; None stands for a measure that is not defined, and ``notes`` say why."""
 
     n_layers_compared: int
+    # mean over layer numbers that both have; pearson_mean, spearman_mean and rel_l2_mean likewise. The last is
+    # the length of the difference over that of a's vector.
     cosine_mean: float | None
     pearson_mean: float | None
     spearman_mean: float | None
     rel_l2_mean: float | None
-    changed_ratio: float | None
-    best_offset: int | None
-    alignment_rate: float | None
-    margin: float | None
-    pvalue: float | None
-    null_mean: float | None
+    changed_ratio: float | None  # share of the values whose stored bits differ
+    best_offset: int | None  # layer of b minus layer of a where the mean r is largest; a selection
+    alignment_rate: float | None  # share of a's matched layers whose largest r is with b's layer of the same number
+    margin: float | None  # r of matched layers less the largest other r of the same layer of a, on average
+    pvalue: float | None  # one-sided, of the mean r of matched layers under permutations of the channels
+    null_mean: float | None  # mean of the r of these permutations; null_std is their standard deviation
     null_std: float | None
     n_permutations: int
     seed: int
-    layers: tuple[int, ...]
+    layers: tuple[int, ...]  # the layer numbers compared; -1 stands for a norm outside the blocks
+    # one record a layer compared: ``layer_a``, ``layer_b``, ``cosine`` and ``r``
     by_layer: tuple[Mapping[str, float | None], ...]
-    in_verdict: bool
-    notes: tuple[str, ...]
+    in_verdict: bool  # whether the role takes part in the verdict
+    notes: tuple[str, ...]  # why a measure is None, and what else a reader must know
 
     def __post_init__(self) -> None:
         values = (getattr(self, name) for name in self.__slots__)
@@ -91,17 +79,11 @@ class RoleSummary:
 
 @dataclass(frozen=True, slots=True)
 class PairSummary:
-    """Two models compared.
+    """Two models compared."""
 
-    Args:
-        roles: what was measured, by role; none where nothing can be compared.
-        not_compared: by role, why it, or which of its layers, had no counterpart.
-        judgement: the verdict, and the test that it rests on.
-    """
-
-    roles: Mapping[str, RoleSummary]
-    not_compared: Mapping[str, str]
-    judgement: Judgement
+    roles: Mapping[str, RoleSummary]  # what was measured, by role; none where nothing can be compared
+    not_compared: Mapping[str, str]  # by role, why it, or which of its layers, had no counterpart
+    judgement: Judgement  # the verdict, and the test that it rests on
 
     @property
     def verdict(self) -> str:

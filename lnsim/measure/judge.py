@@ -42,47 +42,29 @@ def why_apart(role: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What of two models takes part in a verdict.
+    """What of two models takes part in a verdict."""
 
-    Args:
-        stacks: matched rows of a and b, one pair of arrays a hidden size.
-        roles: those that take part, one of each model.
-        apart: by what was left out, why.
-        ordered: whether something was left out because the channels of both have an order of their own.
-        places: layers of the shorter stack whose best partner has the ``same`` number, lies ``elsewhere``, or that are
-            ``without``, over the roles that take part.
-        one_length: whether both stacks have the same layer numbers in all of them.
-        identical: whether the stored bits, and the layers, are the same in every role asked for; one has a pattern.
-        obstacle: why nothing can be tested; empty where something can.
-    """
-
-    stacks: tuple[Stack, ...]
-    roles: tuple[tuple[str, str], ...]
-    apart: Mapping[str, str]
-    ordered: bool
+    stacks: tuple[Stack, ...]  # matched rows of a and b, one pair of arrays a hidden size
+    roles: tuple[tuple[str, str], ...]  # those that take part, one of each model
+    apart: Mapping[str, str]  # by what was left out, why
+    ordered: bool  # whether something was left out because the channels of both have an order of their own
+    # layers of the shorter stack whose best partner has the ``same`` number, lies ``elsewhere``, or that are
+    # ``without``, over the roles that take part
     places: Mapping[str, int]
-    one_length: bool
-    identical: bool
-    obstacle: str = ""
+    one_length: bool  # whether both stacks have the same layer numbers in all of them
+    identical: bool  # whether the stored bits, and the layers, are the same in every role asked for; one has a pattern
+    obstacle: str = ""  # why nothing can be tested; empty where something can
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on one pair.
+    """The verdict on one pair."""
 
-    Args:
-        key: one of ``verdict.RULES``.
-        obstacle: what stands in the way of a comparison, where the key is ``not_comparable``.
-        test: of the pair, None where nothing could be tested.
-        p_adjusted: its p, adjusted over the pairs judged together (Holm 1979); None without a test.
-        rows: what took part, and what did not.
-    """
-
-    key: str
-    obstacle: str
-    test: PairTest | None
-    p_adjusted: float | None
-    rows: Rows
+    key: str  # one of ``verdict.RULES``
+    obstacle: str  # what stands in the way of a comparison, where the key is ``not_comparable``
+    test: PairTest | None  # of the pair, None where nothing could be tested
+    p_adjusted: float | None  # its p, adjusted over the pairs judged together (Holm 1979); None without a test
+    rows: Rows  # what took part, and what did not
 
     def interval(self) -> tuple[float | None, float | None]:
         """The ends of an interval of r that holds 95 % of draws of the channels; None without a test."""

@@ -49,24 +49,15 @@ Stack = tuple[Floats, Floats]
 
 @dataclass(frozen=True, slots=True)
 class PairTest:
-    """What one test of two models found.
+    """What one test of two models found."""
 
-    Args:
-        r: mean Pearson r over all rows; rank_r is that of ranks.
-        p_r: (1 + hits) / (1 + n_permutations) of the first; p_ranks is that of the second.
-        low: of the larger of the two p, the lower end of the interval that the draws allow; high is the upper one.
-        n_rows: norms compared, over all roles.
-        n_permutations: how many were drawn.
-        seed: of the draws.
-    """
-
-    r: float
+    r: float  # mean Pearson r over all rows; rank_r is that of ranks
     rank_r: float
-    p_r: float
+    p_r: float  # (1 + hits) / (1 + n_permutations) of the first; p_ranks is that of the second
     p_ranks: float
-    low: float
+    low: float  # of the larger of the two p, the lower end of the interval that the draws allow; high is the upper one
     high: float
-    n_rows: int
+    n_rows: int  # norms compared, over all roles
     n_permutations: int
     seed: int
 

@@ -26,28 +26,20 @@ READINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What was measured on one pair of models.
+    """What was measured on one pair of models."""
 
-    Args:
-        pvalue: of the pair, adjusted over the pairs that were asked about together; low and high are the ends of the
-            interval that the permutations drawn allow, adjusted likewise. None where nothing was tested.
-        least: the smallest adjusted p that the permutations could have given.
-        ordered: whether the channels of both models have an order of their own.
-        identical: whether all stored bits, and the layers, are the same.
-        same: layers of the shorter stack whose best partner has the same number; elsewhere and without likewise.
-        one_length: whether both stacks have the same layer numbers.
-    """
-
+    # of the pair, adjusted over the pairs that were asked about together; low and high are the ends of the
+    # interval that the permutations drawn allow, adjusted likewise. None where nothing was tested.
     pvalue: float | None
     low: float = 0.0
     high: float = 1.0
-    least: float = 0.0
-    ordered: bool = False
-    identical: bool = False
-    same: int = 0
+    least: float = 0.0  # the smallest adjusted p that the permutations could have given
+    ordered: bool = False  # whether the channels of both models have an order of their own
+    identical: bool = False  # whether all stored bits, and the layers, are the same
+    same: int = 0  # layers of the shorter stack whose best partner has the same number; elsewhere and without likewise
     elsewhere: int = 0
     without: int = 0
-    one_length: bool = True
+    one_length: bool = True  # whether both stacks have the same layer numbers
 
     def __post_init__(self) -> None:
         p = 1.0 if self.pvalue is None else self.pvalue

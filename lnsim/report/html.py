@@ -33,21 +33,13 @@ OF_TWO = "compare"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an executed notebook holds for its report and for the index; HTML is empty where it holds none.
+    """What an executed notebook holds for its report and for the index; HTML is empty where it holds none."""
 
-    Args:
-        title: the question.
-        page: the answer and all that came with it, as ``Page.answer`` wrote it.
-        thumbnail: the picture of the index entry as an `img` element.
-        headline: the figure for the top of the index as a `figure` element.
-        pairs, verdicts: the tables of the index in their scroll boxes.
-    """
-
-    title: str
-    page: Mapping[str, Any]
-    thumbnail: str
-    headline: str
-    pairs: str
+    title: str  # the question
+    page: Mapping[str, Any]  # the answer and all that came with it, as ``Page.answer`` wrote it
+    thumbnail: str  # the picture of the index entry as an `img` element
+    headline: str  # the figure for the top of the index as a `figure` element
+    pairs: str  # a table of the index in its scroll box, as verdicts is
     verdicts: str
     notebook: nbformat.NotebookNode = field(repr=False)
 

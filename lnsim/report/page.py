@@ -41,22 +41,15 @@ _REPLICA_SHOWS = "That every step of this page runs on vectors of the shapes tha
 
 @dataclass(slots=True)
 class Page:
-    """The page of one notebook, for one study.
+    """The page of one notebook, for one study."""
 
-    Args:
-        number: the notebook's number, two digits.
-        study: the study, as read from its file.
-        source: what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``.
-        kind: where the vectors really came from, known once they are loaded, or ``measured`` where others' numbers
-            stand in their place.
-        command: what makes the page again, where it is not ``run_all.py``.
-    """
-
-    number: str
-    study: Study
-    source: str
+    number: str  # the notebook's number, two digits
+    study: Study  # the study, as read from its file
+    source: str  # what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``
+    # where the vectors really came from, known once they are loaded, or ``measured`` where others' numbers stand
+    # in their place
     kind: str = "stored"
-    command: str = ""
+    command: str = ""  # what makes the page again, where it is not ``run_all.py``
     _given: dict[str, Any] = field(default_factory=dict)
     _used: dict[str, NormVectors | Checkpoint] = field(default_factory=dict)
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)

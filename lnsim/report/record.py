@@ -21,23 +21,15 @@ _STATES = ("done", "failed")
 
 
 class Outcome(Struct, frozen=True):
-    """How one notebook ended.
-
-    Args:
-        file: name of the notebook without suffix; the report's is the same.
-        status: ``done`` or ``failed``.
-        seconds: wall-clock time.
-        error: one line where it failed, for example ``ValueError in cell 7: ...``.
-        agreement: of its tables with the recorded ones, where it did not fail.
-    """
+    """How one notebook ended."""
 
     number: str
-    file: str
+    file: str  # name of the notebook without suffix; the report's is the same
     question: str
-    status: str
-    seconds: float
-    error: str | None = None
-    agreement: Agreement | None = None
+    status: str  # ``done`` or ``failed``
+    seconds: float  # wall-clock time
+    error: str | None = None  # one line where it failed, for example ``ValueError in cell 7: ...``
+    agreement: Agreement | None = None  # of its tables with the recorded ones, where it did not fail
 
     def __post_init__(self) -> None:
         if self.status not in _STATES or (self.status == "failed") != bool(self.error):
@@ -58,25 +50,16 @@ class Outcome(Struct, frozen=True):
 
 
 class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
-    """One study's run.
-
-    Args:
-        source: where the vectors came from, or what was asked for where nothing ran.
-        outcomes: one a notebook that ran, by number.
-        not_run: by number, or ``all``, why a notebook was not run.
-        command: the command that would run what could not be run, or an empty text.
-        commits: by model key, the commit, or None where none is on record.
-        settings: parameters given on the command line.
-    """
+    """One study's run."""
 
     study: str
-    source: str
-    outcomes: Mapping[str, Outcome] = {}
-    not_run: Mapping[str, str] = {}
-    command: str = ""
-    commits: Mapping[str, str | None] = {}
+    source: str  # where the vectors came from, or what was asked for where nothing ran
+    outcomes: Mapping[str, Outcome] = {}  # one a notebook that ran, by number
+    not_run: Mapping[str, str] = {}  # by number, or ``all``, why a notebook was not run
+    command: str = ""  # the command that would run what could not be run, or an empty text
+    commits: Mapping[str, str | None] = {}  # by model key, the commit, or None where none is on record
     versions: Mapping[str, str] = {}
-    settings: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = {}  # parameters given on the command line
 
     def succeeded(self, numbers: Collection[str]) -> bool:
         """True where none of the notebooks of these numbers failed."""
