@@ -11,8 +11,8 @@ from report_notebooks import PICTURE, answer, code, display, markdown, write
 
 from lnsim.errors import NotebookError
 from lnsim.report.html import read_report, write_report
+from lnsim.report.notebooks import Outcome
 from lnsim.report.prose import link_words
-from lnsim.report.record import Outcome
 
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption><b>Figure 1. A line.</b> Drawn.</figcaption></figure>'
 

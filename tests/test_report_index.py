@@ -9,9 +9,9 @@ from typing import Any
 from report_notebooks import PICTURE, answer, code, display, markdown, write
 
 from lnsim.report.html import Report, read_report
-from lnsim.report.index import Section, write_index
-from lnsim.report.record import Outcome, StudyRun
 from lnsim.study.catalog import load_study
+from studies.run.index import Section, write_index
+from studies.run.record import Recorded, StudyRun
 
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption>Top.</figcaption></figure>'
 
@@ -25,8 +25,8 @@ def report(folder: Path, number: str, headline_figure: bool = False, **changes: 
     return read_report(write(folder / f"{number}_a.ipynb", *cells))
 
 
-def outcome(number: str, error: str | None = None) -> Outcome:
-    return Outcome(number, f"{number}_a", f"Question {number}?", "failed" if error else "done", 3.14, error)
+def outcome(number: str, error: str | None = None) -> Recorded:
+    return Recorded(number, f"{number}_a", f"Question {number}?", "failed" if error else "done", 3.14, error)
 
 
 def index(folder: Path, *found: Report, study: str = "small_models") -> str:

@@ -14,7 +14,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 
 import lnsim
 from lnsim.report import html, two_models
-from lnsim.report.record import Outcome
+from lnsim.report.notebooks import Outcome
 
 A, B = "all-minilm-l6-v2", "sre-minilm-l6"
 

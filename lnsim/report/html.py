@@ -20,8 +20,8 @@ from traitlets.config import Config
 from lnsim.errors import NotebookError
 from lnsim.report import markup
 from lnsim.report.markup import PAGE_MIME
+from lnsim.report.notebooks import Outcome
 from lnsim.report.prose import clean_html, code_html, link_words, prose_html, slug
-from lnsim.report.record import Outcome
 from lnsim.report.saving import write_text
 
 _NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")

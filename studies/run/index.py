@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.report import markup
-from lnsim.report.agreement import statement
 from lnsim.report.html import Report
 from lnsim.report.prose import glossary, slug
-from lnsim.report.provenance import PAGE
-from lnsim.report.record import StudyRun
 from lnsim.report.saving import write_text
 from lnsim.study.catalog import Study
 from lnsim.words import count, listed
+from studies.run.agreement import statement
+from studies.run.origins import PAGE
+from studies.run.record import StudyRun
 
 Statement = str | tuple[str, str, str]
 """A sentence, or what of a text is in sight, what is folded, and the words to unfold it."""

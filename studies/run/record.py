@@ -13,30 +13,16 @@ import msgspec
 from msgspec import Struct
 
 from lnsim.errors import NotebookError
-from lnsim.report.agreement import Agreement
+from lnsim.report.notebooks import Outcome
 from lnsim.report.saving import write_whole
 from lnsim.text import json_text
+from studies.run.agreement import Agreement
 
-_STATES = ("done", "failed")
 
+class Recorded(Outcome, frozen=True):
+    """How one notebook ended, and how far its tables agree with the recorded ones, where it did not fail."""
 
-class Outcome(Struct, frozen=True):
-    """How one notebook ended."""
-
-    number: str
-    file: str  # name of the notebook without suffix; the report's is the same
-    question: str
-    status: str  # ``done`` or ``failed``
-    seconds: float  # wall-clock time
-    error: str | None = None  # one line where it failed, for example ``ValueError in cell 7: ...``
-    agreement: Agreement | None = None  # of its tables with the recorded ones, where it did not fail
-
-    def __post_init__(self) -> None:
-        if self.status not in _STATES or (self.status == "failed") != bool(self.error):
-            raise NotebookError(
-                f"Recording notebook {self.number}: status '{self.status}' with error {self.error!r}; expected 'done' "
-                "without an error or 'failed' with one."
-            )
+    agreement: Agreement | None = None
 
     @property
     def ending(self) -> str:
@@ -54,7 +40,7 @@ class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
 
     study: str
     source: str  # where the vectors came from, or what was asked for where nothing ran
-    outcomes: Mapping[str, Outcome] = {}  # one a notebook that ran, by number
+    outcomes: Mapping[str, Recorded] = {}  # one a notebook that ran, by number
     not_run: Mapping[str, str] = {}  # by number, or ``all``, why a notebook was not run
     command: str = ""  # the command that would run what could not be run, or an empty text
     commits: Mapping[str, str | None] = {}  # by model key, the commit, or None where none is on record
