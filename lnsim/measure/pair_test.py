@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,9 @@ STRONG, WEAK = LEVELS = (0.001, 0.05)
 MOST = 99_999
 """Permutations after which the drawing ends, whatever is settled."""
 
-_KINDS: tuple[Callable[[Floats], Floats], ...] = (np.asarray, ranks)
+KINDS: tuple[Callable[[Floats], Floats], ...] = (np.asarray, ranks)
+"""What is done to the rows before r is taken: nothing, and ranks."""
+
 _FIRST_LOOK = 200
 _AT_ONCE = 10_000
 """Permutations held at a time: of 4,096 channels they take 82 MB."""
@@ -101,7 +102,7 @@ def pair_test(stacks: Sequence[Stack], levels: Sequence[float] = LEVELS, most: i
     n_rows = sum(len(a) for a, _ in stacks)
     if not n_rows or most < 1:
         raise ComparisonError(f"Testing a pair: expected matched rows and a permutation, found {n_rows} and {most}.")
-    kinds = [[_units(a, b, kind) for a, b in stacks] for kind in _KINDS]
+    kinds = [[_units(a, b, kind) for a, b in stacks] for kind in KINDS]
     observed = [sum(float(np.sum(a * b)) for a, b in kind) / n_rows for kind in kinds]
     hits, largest, drawn, looks = np.zeros(2, dtype=int), np.zeros(2), 0, list(_looks(most))
     streams = [order_stream(a.shape[1], seed) for a, _ in stacks]
@@ -144,30 +145,6 @@ def r_interval(stacks: Sequence[Stack], seed: int, n_draws: int = 999) -> tuple[
         total += ((both - mean_a * mean_b) / spread).sum(axis=1)
     low, high = np.quantile(total / sum(len(a) for a, _ in stacks), (0.025, 0.975))
     return float(low), float(high)
-
-
-def every_pair(rows: npt.NDArray[Any], n_permutations: int, seed: int) -> tuple[Floats, Floats]:
-    """Mean r and p of every pair of models of one shape: one permutation for all of them at a time.
-
-    Args:
-        rows: shape ``(n_models, n_rows, hidden_size)``; row i of one model is compared with row i of another.
-        n_permutations: of the channels.
-        seed: of the permutations.
-
-    Returns:
-        Two matrices over the models: the mean r, and the larger of the p by r and by ranks. The p of a pair (i, j) is
-        that with the channels of j permuted; the diagonal, a model beside itself, has no meaning.
-    """
-    n, each, size = rows.shape
-    flat = np.asarray(rows, dtype=np.float64).reshape(-1, size)
-    units = [centred_unit(kind(flat)).reshape(n, each, size) for kind in _KINDS]
-    observed = [unit.reshape(n, -1) @ unit.reshape(n, -1).T for unit in units]
-    hits = np.zeros((2, n, n), dtype=int)
-    for order in order_stream(size, seed)(n_permutations).T:
-        for place, (unit, value) in enumerate(zip(units, observed, strict=True)):
-            moved = np.take(unit, order, axis=2).reshape(n, -1)
-            hits[place] += unit.reshape(n, -1) @ moved.T >= value - 1e-12
-    return observed[0] / each, (1 + hits.max(axis=0)) / (1 + n_permutations)
 
 
 def _units(a: npt.ArrayLike, b: npt.ArrayLike, kind: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
