@@ -108,9 +108,8 @@ class LayerMatrix:
     def partner_counts(self, least: float = PARTNER_FROM) -> dict[str, int]:
         """Where the layers of the shorter stack have their best partner; of two equally long ones, those of b.
 
-        Returns:
-            ``layers``, and how many of them have it at the ``same`` number, ``elsewhere``, or are ``without`` one: no r
-            reaches `least`. A partner of the same number counts as the best where its r is less by 0.01 at most.
+        ``layers``, and how many of them have it at the ``same`` number, ``elsewhere``, or are ``without`` one: no r
+        reaches `least`. A partner of the same number counts as the best where its r is less by 0.01 at most.
         """
         values, equal = self.values, self.layers_a[:, np.newaxis] == self.layers_b
         if values.shape[1] > values.shape[0]:

@@ -37,12 +37,8 @@ _VALUES = 2**22
 def channel_order(rows: npt.ArrayLike, seed: int = 0) -> float:
     """p of the question whether the channels of one model stand in an order of their own.
 
-    Args:
-        rows: γ of the norms of one residual stream, shape ``(n_rows, hidden_size)``; none may be constant.
-        seed: of the permutations.
-
-    Raises:
-        ComparisonError: when there are fewer than 16 channels, no row, or a constant one.
+    Rows are γ of the norms of one residual stream, shape ``(n_rows, hidden_size)``. ComparisonError when there are
+    fewer than 16 channels, no row, or a constant one.
     """
     values = np.asarray(rows, dtype=np.float64)
     if values.ndim != 2 or not len(values) or values.shape[1] < 4 * _COSINES:

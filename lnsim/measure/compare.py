@@ -98,17 +98,11 @@ def summarise_pair(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, planned: None,
 ) -> PairSummary:
-    """Compare every role that both models have, and judge the pair.
+    """Compare every role that both models have, and judge the pair; lengths of differences are over those of a.
 
-    Args:
-        a: one model; lengths of differences are over those of its vectors.
-        b: the other.
-        n_permutations: of the channels that a test may cost; the test of a role costs 9,999 at most.
-        seed: of the permutations; they are the same ones for all roles of one width.
-        progress: told how many roles are done of how many, the verdict being one more.
-
-    Raises:
-        ComparisonError: when what is added to the stored γ is not known; the message says why.
+    A test may cost `n_permutations` of the channels, that of a role 9,999 at most; they are the same ones for all roles
+    of one width. `progress` is told how many roles are done of how many, the verdict being one more. ComparisonError
+    when what is added to the stored γ is not known says why.
     """
     judgement = judge([(a, b)], n_permutations, seed)[0]
     refused = not_comparable_roles(a, b)

@@ -86,13 +86,9 @@ def judge(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, planned: None,
 ) -> list[Judgement]:
-    """Judge pairs that were asked about together, in the order given.
+    """Judge pairs that were asked about together, in the order given; one may cost `most` permutations of the channels.
 
-    Args:
-        pairs: two models, and the roles to set against each other where those are not the ones of the same name.
-        most: permutations of the channels that one pair may cost.
-        seed: of the permutations.
-        progress: told how many pairs are tested of how many.
+    `progress` is told how many pairs are tested of how many.
     """
     levels, rows, tests = levels_for(len(pairs)), [], []
     for place, (a, b, *roles) in enumerate(pairs):
@@ -106,23 +102,16 @@ def judge(
 def judged(rows: Sequence[Rows], tests: Sequence[PairTest | None], most: int = MOST) -> list[Judgement]:
     """The verdicts on pairs that were asked about together: Holm over those tested, then a sentence for each.
 
-    Args:
-        rows: what takes part, a pair each.
-        tests: of these rows; None where nothing can be tested.
-        most: permutations that a pair might have cost.
+    A test is None where nothing can be tested; each might have cost `most` permutations.
     """
     adjusted = iter(holm([test.pvalue for test in tests if test]))
     return [_judged(one, test, next(adjusted) if test else None, most) for one, test in zip(rows, tests, strict=True)]
 
 
 def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]] | None = None, seed: int = 0) -> Rows:
-    """The rows of two models that take part in a verdict.
+    """The rows of two models that take part in a verdict: of these roles of each, or of those of the same name.
 
-    Args:
-        a: one model.
-        b: the other.
-        roles: one of each model, to be set against each other; those of the same name where None.
-        seed: of the permutations that look for an order of the channels.
+    `seed` is that of the permutations that look for an order of the channels.
     """
     wanted = list(roles or [])
     if roles is None:

@@ -88,16 +88,10 @@ def levels_for(n_pairs: int) -> tuple[float, ...]:
 
 
 def pair_test(stacks: Sequence[Stack], levels: Sequence[float] = LEVELS, most: int = MOST, seed: int = 0) -> PairTest:
-    """Test matched rows of two models, given as one stack a hidden size.
+    """Test matched rows of two models, given as one stack a hidden size: row i of one beside row i of the other.
 
-    Args:
-        stacks: rows of either model; row i of one is compared with row i of the other.
-        levels: where p must be known to lie on one side.
-        most: permutations after which the drawing ends.
-        seed: of the permutations.
-
-    Raises:
-        ComparisonError: when there is no row, the shapes differ, or a row is constant.
+    The drawing ends where p is known to lie on one side of each level, or after `most` permutations. ComparisonError
+    when there is no row, the shapes differ, or a row is constant.
     """
     n_rows = sum(len(a) for a, _ in stacks)
     if not n_rows or most < 1:
@@ -126,13 +120,7 @@ def pair_test(stacks: Sequence[Stack], levels: Sequence[float] = LEVELS, most: i
 
 
 def r_interval(stacks: Sequence[Stack], seed: int, n_draws: int = 999) -> tuple[float, float]:
-    """The middle 95 % of the mean r where channels are drawn with replacement, the same ones for all rows of a stack.
-
-    Args:
-        stacks: as ``pair_test`` takes them.
-        seed: of the draws.
-        n_draws: how many.
-    """
+    """The middle 95 % of the mean r where channels are drawn with replacement, the same ones for every row."""
     total = np.zeros(n_draws)
     for a, b in stacks:
         size = a.shape[1]

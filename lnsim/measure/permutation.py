@@ -95,10 +95,8 @@ def permutation_test(
 def channel_orders(hidden_size: int, n_permutations: int, seed: int) -> Orders:
     """Permutations of the channels, shape ``(hidden_size, n_permutations)``: entry (i, k) is where i goes in the k-th.
 
-    Several tests of one hidden size may share them; 9,999 of 4,096 channels take 82 MB.
-
-    Raises:
-        ComparisonError: when there is no channel or no permutation.
+    Several tests of one hidden size may share them; 9,999 of 4,096 channels take 82 MB. ComparisonError when there is
+    no channel or no permutation.
     """
     if hidden_size < 1 or n_permutations < 1:
         raise ComparisonError(

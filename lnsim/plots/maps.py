@@ -30,7 +30,7 @@ def maps(
     numbers: bool = False,
     limit: float = 1.0,
 ) -> Figure:
-    """One map a panel, all on one scale, whose ends are printed.
+    """One map a panel, all on one scale, whose ends are printed; NotebookError for a value that it would hide.
 
     Args:
         frames: by title; index and columns are layers, their names say of what.
@@ -39,9 +39,6 @@ def maps(
         colours: of the titles.
         numbers: True to write the numbers in, where a map has no more than 12 rows and columns.
         limit: the upper end.
-
-    Raises:
-        NotebookError: when a value lies outside the scale, which a map would hide.
     """
     every = np.concatenate([frame.to_numpy(dtype=float).ravel() for frame in frames.values()])
     low = -limit if measure == "r" else float(np.floor(np.nanmin(every) * 20) / 20)

@@ -65,19 +65,11 @@ class Page:
         variables: Mapping[str, Any] | None = None,
         command: str = "",
     ) -> Page:
-        """Start a page.
+        """Start the page of a number, such as ``"01"``, for the study of a name.
 
-        Args:
-            number: as the page's, for example ``"01"``.
-            study: name of the study.
-            source: as the page's.
-            variables: the notebook's variables, as ``globals()`` gives them; the page tells which of its parameters
-                differ from the study's file.
-            command: as the page's; a page with one needs no parameters in the study's file.
-
-        Raises:
-            StudyError: when the study does not run this notebook.
-            NotebookError: when papermill set a parameter that the notebook does not have.
+        Variables are the notebook's, as ``globals()`` gives them: the page tells which of its parameters differ from
+        the study's file. A page with a command needs no parameters there. StudyError when the study does not run this
+        notebook, NotebookError when papermill set a parameter that the notebook does not have.
         """
         import matplotlib as mpl
 
@@ -320,10 +312,7 @@ class Page:
     ) -> None:
         """Where everything came from: every model that was loaded, the seed, the versions, the command.
 
-        Args:
-            seed: of whatever was drawn.
-            n_permutations: of the tests.
-            models_in: name of the table that lists the models, where they are too many to be listed here.
+        `models_in` is the name of the table that lists the models, where they are too many to be listed here.
         """
         rows: list[tuple[str, str]] = []
         if models_in is None:

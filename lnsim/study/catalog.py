@@ -260,13 +260,9 @@ def list_studies() -> tuple[str, ...]:
 
 
 def load_study(name: str) -> Study:
-    """Read a study.
+    """Read the study of a name, one of ``list_studies()``.
 
-    Args:
-        name: the file's name without ``.toml``, one of ``list_studies()``.
-
-    Raises:
-        StudyError: when there is no such file, or anything in it is wrong; the message names file and key.
+    StudyError when there is no such file, or anything in it is wrong; the message names file and key.
     """
     if name not in list_studies():
         near = difflib.get_close_matches(name, list_studies(), n=1)
