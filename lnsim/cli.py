@@ -311,11 +311,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def _command(
-    commands: _Commands[_Parser],
-    name: str,
-    work: Callable[[argparse.Namespace], int],
-    what: str,
-    *examples: str,
+    commands: _Commands[_Parser], name: str, work: Callable[[argparse.Namespace], int], what: str, *examples: str
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         name,

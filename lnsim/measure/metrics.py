@@ -19,16 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.rows import (
-    MAX_MAGNITUDE,
-    Matrix,
-    centre,
-    check_pair,
-    lengths,
-    ranks,
-    scale,
-    widen,
-)
+from lnsim.measure.rows import MAX_MAGNITUDE, Matrix, centre, check_pair, lengths, ranks, scale, widen
 from lnsim.measure.rows import row_statistics as row_statistics
 
 ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})
