@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from lnsim.checkpoint.extract import Extracted
     from lnsim.report.pair_view import Comparison
 
-_INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 and the signal's number, as shells have it."""
-
+_INTERRUPTED = 130  # exit code after Ctrl-C: 128 and the signal's number, as shells have it
 _HELP_WIDTH = 79
 _EVIDENCE = "read some rows of the matrices too (up to 25 MB), for exact tests where norms are blind"
 _SOURCE = (

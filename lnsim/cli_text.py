@@ -18,8 +18,7 @@ from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
 from lnsim.tables import aligned
 from lnsim.text import printable
 
-_MANY = 20
-"""Models of one folder from which they are one line."""
+_MANY = 20  # models of one folder from which they are one line
 
 
 def extract_record(found: NormVectors) -> dict[str, Any]:

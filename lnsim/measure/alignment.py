@@ -26,8 +26,7 @@ _AS_GOOD = 0.01
 """A layer of equal number is as good a partner as the best one where its r is less by no more than this: after a depth
 expansion a layer has two partners, and which of them is the better one is left to noise."""
 
-_TIE = 1e-12
-"""Values that differ by less are equal: sums in another order may differ in the last bits."""
+_TIE = 1e-12  # values that differ by less are equal: sums in another order may differ in the last bits
 
 Places = npt.NDArray[np.intp]
 """Row or column numbers."""

@@ -30,8 +30,7 @@ _COSINES = 4
 _LOOKS = {199: 5 * FIRES, 1_999: 2 * FIRES, 9_999: 1.0}
 """Permutations after which p is looked at, and the p above which the drawing ends."""
 
-_VALUES = 2**22
-"""Values gathered at a time, 32 MB."""
+_VALUES = 2**22  # values gathered at a time, 32 MB
 
 
 def channel_order(rows: npt.ArrayLike, seed: int = 0) -> float:

@@ -30,9 +30,7 @@ from lnsim.measure.metrics import pairwise, undefined_rows
 from lnsim.measure.pair_test import MOST
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
-_MOST_A_ROLE = 9_999
-"""Permutations that one role costs at most; the verdict rests on a test of its own."""
-
+_MOST_A_ROLE = 9_999  # permutations that one role costs at most; the verdict rests on a test of its own
 _MEANS = {"cosine_mean": "cosine", "pearson_mean": "pearson", "spearman_mean": "spearman", "rel_l2_mean": "rel_l2"}
 _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
 ONE_LAYER = f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose"

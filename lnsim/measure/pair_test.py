@@ -35,14 +35,9 @@ KINDS: tuple[Callable[[Floats], Floats], ...] = (np.asarray, ranks)
 """What is done to the rows before r is taken: nothing, and ranks."""
 
 _FIRST_LOOK = 200
-_AT_ONCE = 10_000
-"""Permutations held at a time: of 4,096 channels they take 82 MB."""
-
-_FAR = 2
-"""Times the largest value of any permutation: no further one is then expected to reach the statistic."""
-
-_OUTSIDE = 0.01
-"""Chance that the interval misses p at some look."""
+_AT_ONCE = 10_000  # permutations held at a time: of 4,096 channels they take 82 MB
+_FAR = 2  # times the largest value of any permutation: no further one is then expected to reach the statistic
+_OUTSIDE = 0.01  # chance that the interval misses p at some look
 
 Stack = tuple[Floats, Floats]
 """Matched rows of two models, both of shape ``(n_rows, hidden_size)``."""

@@ -33,20 +33,15 @@ from lnsim.measure.rows import prepared
 Orders = npt.NDArray[np.unsignedinteger[Any]]
 """Permutations of the channels, one a column: ``channel_orders`` makes them."""
 
-_BATCH = 2**17
-"""Entries of permutations drawn at a time, 1 MB, so that no second array of all of them is needed."""
-
+_BATCH = 2**17  # entries of permutations drawn at a time, 1 MB, so that no second array of all of them is needed
 _BLOCK = 64
 """Rows at a time of the matrix of channel products: 64 of 4,096 channels take 2 MB, which stays in the cache."""
 
 _FEW = 1_000
 """Up to so many permutations all channels of a block are gathered in one call; of more, one channel at a time."""
 
-_CHANNELS = 256
-"""Channels at a time where every layer has its own correlation."""
-
-_VALUES = 48_000
-"""Values gathered at a time there: 384 kB, less than half of a core's own cache."""
+_CHANNELS = 256  # channels at a time where every layer has its own correlation
+_VALUES = 48_000  # values gathered at a time there: 384 kB, less than half of a core's own cache
 
 
 def permutation_test(

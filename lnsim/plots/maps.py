@@ -16,8 +16,7 @@ from lnsim.plots.panels import broken, panels
 from lnsim.plots.style import DIVERGING, INK, LABEL, SEQUENTIAL, styled
 from lnsim.words import header_text, rounded
 
-_MOST_NUMBERS = 12
-"""Maps with at most this many rows and columns have their numbers written in."""
+_MOST_NUMBERS = 12  # maps with at most this many rows and columns have their numbers written in
 
 
 @styled

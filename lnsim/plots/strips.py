@@ -15,8 +15,7 @@ from lnsim.plots.style import INK, LABEL, NULL, QUIET, palette, readable, styled
 from lnsim.words import header_text
 
 _BINS = 90
-_BULK_WIDTH = 0.6
-"""Share of a heap's width that all but stray values may take, so that its note has room."""
+_BULK_WIDTH = 0.6  # share of a heap's width that all but stray values may take, so that its note has room
 
 
 @styled

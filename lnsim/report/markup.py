@@ -36,9 +36,7 @@ BADGES = {
 }
 """Class and words of the badge of each source of vectors."""
 
-_IN_SIGHT = 8
-"""Lines of provenance that are not folded."""
-
+_IN_SIGHT = 8  # lines of provenance that are not folded
 _CODE = re.compile(r"`([^`]+)`")
 _ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\d)")

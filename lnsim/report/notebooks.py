@@ -21,9 +21,7 @@ from lnsim.report.kernels import kernel_manager
 from lnsim.report.saving import saved_by, write_whole
 from lnsim.text import json_text
 
-_OF_TWO = "compare.ipynb"
-"""The notebook of any two models; it belongs to no study and has no number."""
-
+_OF_TWO = "compare.ipynb"  # the notebook of any two models; it belongs to no study and has no number
 _STATES = ("done", "failed")
 _INJECTED = "injected-parameters"
 _LONGEST_MESSAGE = 400

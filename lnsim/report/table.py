@@ -21,20 +21,16 @@ from lnsim.words import GROUP_LABELS, ROLE_LABELS, group_name, header_text, roun
 if TYPE_CHECKING:
     import pandas as pd
 
-_LONG = 14
-"""A table of more rows scrolls in a box of limited height, and can be filtered."""
-
+_LONG = 14  # a table of more rows scrolls in a box of limited height, and can be filtered
 _GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
 """Class in the style sheet by the group of a pair."""
 
-_SCALE = (-0.2, 1.0)
-"""Ends of the scale of a strip."""
+_SCALE = (-0.2, 1.0)  # ends of the scale of a strip
 
 _PROSE, _LONG_PROSE = 60, 120
 """Characters of a cell that no longer fits on one line beside others, and of one that needs several."""
 
-_SORTED_FROM = 5
-"""A table of fewer rows is read at a glance, so nothing needs to be sorted."""
+_SORTED_FROM = 5  # a table of fewer rows is read at a glance, so nothing needs to be sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +114,7 @@ def table(
     )
 
 
-_P = "p"
-"""Format of a p-value: four digits, and never as zero."""
+_P = "p"  # format of a p-value: four digits, and never as zero
 
 
 def _named_rows(frame: pd.DataFrame, transpose: bool) -> pd.DataFrame:

@@ -21,12 +21,8 @@ from lnsim.checkpoint.families.table import ROLES
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
 
-_NUMBERS = tuple(f"{number:02d}" for number in range(16))
-"""Notebook numbers that a study may speak of."""
-
-_GROUPINGS = ("kind", "family")
-"""By what the models of a study can be grouped."""
-
+_NUMBERS = tuple(f"{number:02d}" for number in range(16))  # notebook numbers that a study may speak of
+_GROUPINGS = ("kind", "family")  # by what the models of a study can be grouped
 MATRIX_KINDS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """Kinds of matrices that a study may speak of, by the name that their last part has in the file."""
 
