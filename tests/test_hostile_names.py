@@ -29,7 +29,7 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name
 from lnsim.report import markup, provenance
-from lnsim.report.html import read_report, write_report
+from lnsim.report.html import write_report
 from lnsim.report.prose import clean_html, prose_html
 from lnsim.report.saving import figure_bytes, save_table
 from lnsim.report.table import table
@@ -37,7 +37,7 @@ from lnsim.study.catalog import load_study
 from lnsim.tables import card
 from lnsim.tables import table as small
 from lnsim.text import json_text, printable
-from studies.run.index import Section, write_index
+from studies.run.index import Section, read_entry, write_index
 from studies.run.record import Recorded, StudyRun, load_run, save_run
 
 HOSTILE = {
@@ -154,7 +154,7 @@ def report(folder: Path, text: str) -> tuple[str, Any]:
     ]
     title = " ".join(text.split())
     path = write(folder / "01_a.ipynb", markdown(f"# {title}"), markdown("## Result"), code(f"x = {text!r}", *outputs))
-    read = read_report(path)
+    read = read_entry(path)
     return write_report(read, folder / "01_a.html").read_text("utf-8"), read
 
 

@@ -35,7 +35,7 @@ class Ran:
 def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     ran = Ran()
     monkeypatch.setattr(two_models, "execute", ran.execute)
-    report = html.Report("Question?", {}, "", "", "", "", None)
+    report = html.Report("Question?", {}, None)
     monkeypatch.setattr(html, "read_report", lambda path: report)
     monkeypatch.setattr(html, "write_report", lambda report, path: path)
     return ran

@@ -26,7 +26,7 @@ from studies.run.record import Recorded, StudyRun, load_run, save_run
 from studies.run.selection import check_parameters, known_parameters
 
 if TYPE_CHECKING:
-    from lnsim.report.html import Report
+    from studies.run.index import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +174,16 @@ def _merge(plan: Plan, outcomes: Sequence[Recorded], settings: Mapping[str, Any]
     return StudyRun(plan.study.name, plan.source, merged, not_run, command, settings=dict(settings))
 
 
-def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
+def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Entry]]:
     """The reports of the notebooks that were done, and the run as they tell it; one without an answer is failed."""
-    from lnsim.report.html import read_report
+    from studies.run.index import read_entry
 
-    found: dict[str, Report] = {}
+    found: dict[str, Entry] = {}
     outcomes = dict(run.outcomes)
     for number, outcome in sorted(run.outcomes.items()):
         if outcome.status == "done":
             try:
-                found[number] = read_report(folder / f"{outcome.file}.ipynb")
+                found[number] = read_entry(folder / f"{outcome.file}.ipynb")
             except NotebookError as error:
                 outcomes[number] = replace(outcome, status="failed", error=str(error))
     pages = [report.page for report in found.values()]
@@ -194,15 +194,16 @@ def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Repo
     return replace(run, outcomes=outcomes), found
 
 
-def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
+def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Entry]]:
     """Write each report with its neighbours; remove those of failed notebooks."""
     from lnsim.report.html import write_report
+    from studies.run.glossary import link_words
 
     run, found = _read_reports(run, folder)
     outcomes, order = dict(run.outcomes), [run.outcomes[number] for number in found]
     for before, outcome, after in zip([None, *order], order, [*order[1:], None], strict=False):
         try:
-            write_report(found[outcome.number], folder / f"{outcome.file}.html", before, after)
+            write_report(found[outcome.number], folder / f"{outcome.file}.html", before, after, link_words)
         except NotebookError as error:
             outcomes[outcome.number] = replace(outcome, status="failed", error=str(error))
             del found[outcome.number]
