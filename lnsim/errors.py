@@ -37,9 +37,6 @@ def named(kind: type[LnsimError], lead: str) -> Iterator[None]:
         raise type(error)(f"{lead}: {error}") from None
 
 
-# Bytes
-
-
 class HeaderError(LnsimError):
     """The start of a file is not a valid safetensors header."""
 
@@ -54,9 +51,6 @@ class DecodeError(LnsimError):
 
 class UnsupportedDtypeError(LnsimError):
     """A tensor has a dtype that lnsim does not read."""
-
-
-# Checkpoints
 
 
 class SourceError(LnsimError):
@@ -77,9 +71,6 @@ class RoleError(LnsimError):
 
 class StoreError(LnsimError):
     """An extract could not be written, or what was written does not read back the same."""
-
-
-# The Hub
 
 
 class HubError(LnsimError):
@@ -104,9 +95,6 @@ class NetworkError(HubError):
 
 class OfflineError(HubError):
     """The network is switched off (``HF_HUB_OFFLINE``) and the cache does not have what is needed."""
-
-
-# Studies, measures, reports
 
 
 class StudyError(LnsimError):

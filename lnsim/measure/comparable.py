@@ -161,15 +161,18 @@ def layer_text(layers: Iterable[int]) -> str:
     return f"layer{'s' if several else ''} {', '.join(parts)}"
 
 
+def by_reason(apart: Mapping[str, str]) -> str:
+    """Why roles stand apart, each reason once with its roles."""
+    return "; ".join(
+        f"{why} ({', '.join(role for role, reason in apart.items() if reason == why)})"
+        for why in dict.fromkeys(apart.values())
+    )
+
+
 def _nothing(a: NormVectors, b: NormVectors, refused: Mapping[str, str]) -> str:
     begun = f"Comparing '{a.source}' with '{b.source}': no norm of one can be set against a norm of the other"
-    by_reason: dict[str, list[str]] = {}
-    for role, reason in refused.items():
-        if not reason.startswith("only"):
-            by_reason.setdefault(reason, []).append(role)
-    if by_reason:
-        reasons = (f"{reason} ({', '.join(roles)})" for reason, roles in by_reason.items())
-        return f"{begun}: {'; '.join(reasons)}."
+    if why := by_reason({role: reason for role, reason in refused.items() if not reason.startswith("only")}):
+        return f"{begun}: {why}."
     have = " and ".join(f"'{one.source}' has {', '.join(one.roles) or 'none'}" for one in (a, b))
     return (
         f"{begun}. Only roles of the same name are compared; {have}. Pairs of different roles can be listed in a "

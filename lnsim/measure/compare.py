@@ -7,7 +7,7 @@ reason why it was not. A measure that is not defined is None and never NaN, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +27,12 @@ from lnsim.measure.comparable import (
 )
 from lnsim.measure.judge import Judgement, judge, why_apart
 from lnsim.measure.metrics import pairwise, undefined_rows
+from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
 _MOST_A_ROLE = 9_999  # permutations that one role costs at most; the verdict rests on a test of its own
-_MEANS = {"cosine_mean": "cosine", "pearson_mean": "pearson", "spearman_mean": "spearman", "rel_l2_mean": "rel_l2"}
+_MEANS = ("cosine", "pearson", "spearman", "rel_l2")
 _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
 ONE_LAYER = f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose"
 _OF_NULL = ("pvalue", "null_mean", "null_std")
@@ -125,38 +126,37 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
     layers, rows_a, rows_b = matched_layers(a, b)
     notes: list[str] = []
     matched = a.scale[rows_a], b.scale[rows_b]
-    means = {name: _mean(name, metric, matched, layers.tolist(), notes) for name, metric in _MEANS.items()}
-    apart = why_apart(a.role)
-    measured: dict[str, Any] = {
-        **means,
-        "changed_ratio": _changed(a, b, (rows_a, rows_b), notes),
-        **_aligned(a, b, notes),
-        "by_layer": _by_layer(matched, layers.tolist()),
-        **_tested(matched, orders, notes, means["pearson_mean"]),
-    }
+    values = {metric: np.diag(pairwise(*matched, metric)) for metric in _MEANS}
+    means: dict[str, Any] = {f"{name}_mean": _mean(name, values[name], matched, layers, notes) for name in _MEANS}
+    cosines, rs = ([one if math.isfinite(one) else None for one in values[name].tolist()] for name in _MEANS[:2])
+    by_layer = zip(layers.tolist(), cosines, rs, strict=True)
     return RoleSummary(
-        **measured,
-        layers=tuple(layers.tolist()),
         n_layers_compared=len(layers),
+        **means,
+        changed_ratio=_changed(a, b, (rows_a, rows_b), notes),
+        **_aligned(a, b, notes),
+        **_tested(matched, orders, notes, means["pearson_mean"]),
         n_permutations=int(orders.shape[1]),
         seed=seed,
-        in_verdict=not apart,
+        layers=tuple(layers.tolist()),
+        by_layer=tuple({"layer_a": layer, "layer_b": layer, "cosine": one, "r": r} for layer, one, r in by_layer),
+        in_verdict=not why_apart(a.role),
         notes=tuple(notes),
     )
 
 
-def _mean(name: str, metric: str, matched: Matched, layers: Sequence[int], notes: list[str]) -> float | None:
+def _mean(metric: str, values: Floats, matched: Matched, layers: Iterable[int], notes: list[str]) -> float | None:
     """The mean over matched layers, or None with a note."""
-    values = np.diag(pairwise(*matched, metric))
     if np.isfinite(values).all():
         return float(values.mean())
     reasons = [
-        f"layer {layers[row]} of {side} {reason}"
+        f"layer {layer} of {side} {reason}"
         for side, rows in zip("ab", matched, strict=True)
         for reason, mask in undefined_rows(rows, metric, side)[1].items()
-        for row in np.flatnonzero(mask).tolist()
+        for layer, undefined in zip(layers, mask, strict=True)
+        if undefined
     ]
-    notes.append(f"{name} is not defined: {'; '.join(reasons)}")
+    notes.append(f"{metric}_mean is not defined: {'; '.join(reasons)}")
     return None
 
 
@@ -180,19 +180,10 @@ def _aligned(a: RoleVectors, b: RoleVectors, notes: list[str]) -> dict[str, Any]
     return dict(zip(_OF_ALIGNMENT, (matrix.best_offset(), matrix.alignment_rate(), matrix.margin()), strict=True))
 
 
-def _tested(matched: Matched, orders: Orders, notes: list[str], pearson: float | None) -> dict[str, float | None]:
+def _tested(matched: Matched, orders: Orders, notes: list[str], pearson: float | None) -> dict[str, Any]:
     """The mean r of matched layers against permuted channels."""
     if pearson is None:
         notes.append("pvalue, null_mean, null_std are not defined: the mean r is not")
         return dict.fromkeys(_OF_NULL)
     null = matched_null(*matched, orders)
     return dict(zip(_OF_NULL, (null.pvalue, null.null_mean, null.null_std), strict=True))
-
-
-def _by_layer(matched: Matched, layers: Sequence[int]) -> tuple[Mapping[str, float | None], ...]:
-    cosines, correlations = (np.diag(pairwise(*matched, metric)).tolist() for metric in ("cosine", "pearson"))
-    defined = ([value if math.isfinite(value) else None for value in values] for values in (cosines, correlations))
-    return tuple(
-        {"layer_a": layer, "layer_b": layer, "cosine": cosine, "r": r}
-        for layer, cosine, r in zip(layers, *defined, strict=True)
-    )

@@ -17,7 +17,7 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors, key_of
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.channel_order import FIRES, channel_order
-from lnsim.measure.comparable import common_roles, layer_text, matched_layers, same_bits, two_widths
+from lnsim.measure.comparable import by_reason, common_roles, layer_text, matched_layers, same_bits, two_widths
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats, holm
 from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_test, r_interval
@@ -140,7 +140,7 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
         places=_places(matched),
         one_length=all(np.array_equal(one.layers, other.layers) for one, other in matched),
         identical=bool(taken) and all(same_bits(*both) for both in every),
-        obstacle="" if stacks else "; ".join(f"{why} ({', '.join(there)})" for why, there in _by_reason(apart).items()),
+        obstacle="" if stacks else by_reason(apart),
     )
 
 
@@ -156,13 +156,6 @@ def _stacked(rows: Sequence[Stack]) -> tuple[Stack, ...]:
     return tuple(
         (np.concatenate([a for a, _ in some]), np.concatenate([b for _, b in some])) for some in by_size.values()
     )
-
-
-def _by_reason(apart: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for role, reason in apart.items():
-        found.setdefault(reason, []).append(role)
-    return found
 
 
 def _has(model: NormVectors, role: str) -> bool:
