@@ -18,11 +18,20 @@ from lnsim.report.saving import write_whole
 from lnsim.text import json_text
 from studies.run.agreement import Agreement
 
+_STATES = ("done", "failed")
+
 
 class Recorded(Outcome, frozen=True):
     """How one notebook ended, and how far its tables agree with the recorded ones, where it did not fail."""
 
     agreement: Agreement | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in _STATES or (self.status == "failed") != bool(self.error):
+            raise NotebookError(
+                f"Recording notebook {self.number}: status '{self.status}' with error {self.error!r}; expected 'done' "
+                "without an error or 'failed' with one."
+            )
 
     @property
     def ending(self) -> str:
