@@ -205,7 +205,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lnsim {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_inspect(commands)
+    inspect = _command(commands, "inspect", _inspect)
+    inspect.add_argument("source", metavar="SOURCE", help=_SOURCE)
+    _add_reading(inspect)
     _add_extract(commands)
     _add_compare(commands)
     stored = _command(commands, "list", _list)
@@ -227,12 +229,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 _Commands = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
-
-
-def _add_inspect(commands: _Commands[_Parser]) -> None:
-    parser = _command(commands, "inspect", _inspect)
-    parser.add_argument("source", metavar="SOURCE", help=_SOURCE)
-    _add_reading(parser)
 
 
 def _add_extract(commands: _Commands[_Parser]) -> None:

@@ -26,21 +26,15 @@ _FORMULA_ERRORS: tuple[type[Exception], ...] = tuple(
     kind for kind in vars(formula_errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )
 
-_TAGS = frozenset(
-    {
-        *("a", "b", "br", "code", "dd", "del", "div", "dl", "dt", "em", "figcaption", "figure", "h3", "h4", "hr", "i"),
-        *("details", "summary"),
-        *("img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "sup", "ul", "blockquote"),
-        *("svg", "line", "rect", "circle"),
-        *("caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr"),
-    }
-)
-_ATTRIBUTES = frozenset(
-    {
-        *("class", "id", "alt", "role", "tabindex", "title", "scope", "colspan", "rowspan"),
-        *("aria-label", "aria-labelledby", "aria-hidden", "data-v", "data-kind", "data-label", "focusable"),
-    }
-)
+_TAGS = frozenset({
+    "a", "b", "br", "code", "dd", "del", "div", "dl", "dt", "em", "figcaption", "figure", "h3", "h4", "hr", "i",
+    "details", "summary", "img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "sup", "ul", "blockquote",
+    "svg", "line", "rect", "circle", "caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
+})  # fmt: skip
+_ATTRIBUTES = frozenset({
+    "class", "id", "alt", "role", "tabindex", "title", "scope", "colspan", "rowspan", "aria-label", "aria-labelledby",
+    "aria-hidden", "data-v", "data-kind", "data-label", "focusable",
+})  # fmt: skip
 _SHAPES = {"svg": ("viewBox",), "line": ("x1", "x2", "y1", "y2"), "rect": ("x", "y", "width", "height")}
 _SHAPES |= {"circle": ("cx", "cy", "r")}
 _NUMBERS = re.compile(r"-?[\d.]+( -?[\d.]+)*")
