@@ -51,25 +51,6 @@ def obstacle_to_test(models: Models, a: str, b: str, roles: tuple[str, str]) -> 
     return ""
 
 
-def obstacles_in_words(
-    models: Models, pairs: Iterable[tuple[str, str]], roles: Iterable[str], labels: Mapping[str, str]
-) -> str:
-    """The pairs that cannot be compared in a role that at least one of the two has, one sentence a reason.
-
-    Models and pairs are by key; `labels` are what readers see of each.
-    """
-    named = {labels[key]: vectors for key, vectors in models.items()}
-    pairs = [(labels[a], labels[b]) for a, b in pairs]
-    found: dict[str, dict[str, None]] = {}
-    for role in roles:
-        for a, b in pairs:
-            reason = obstacle(named, a, b, (role, role))
-            if reason and (role in named[a].roles or role in named[b].roles):
-                found.setdefault(reason, {})[f"{a} × {b}"] = None
-    said = (f"Not compared, since {reason}: {', '.join(names)}." for reason, names in found.items())
-    return " ".join(said) or "Every pair of these models can be compared."
-
-
 def common_roles(a: NormVectors, b: NormVectors) -> tuple[str, ...]:
     """The roles that can be compared, in the order of a; with their towers where the two have different main towers.
 

@@ -1,1 +1,1 @@
-"""What single pages set beside the library: drawn vectors, layers in any order, every pair at once, stored grids."""
+"""What single pages set beside the library: drawn vectors, layers in any order, every pair, grids, obstacles."""
