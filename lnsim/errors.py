@@ -16,9 +16,7 @@ _LONGEST = 4000
 class LnsimError(Exception):
     """Any failure that lnsim foresees; everything else is a bug.
 
-    Args:
-        message: the sentence; control characters in it are written out as escapes, and one of more than 4,000
-            characters loses its middle.
+    Control characters in its message are written out as escapes; one of more than 4,000 characters loses its middle.
     """
 
     def __init__(self, message: str = "") -> None:

@@ -34,12 +34,8 @@ Orders = npt.NDArray[np.unsignedinteger[Any]]
 """Permutations of the channels, one a column: ``channel_orders`` makes them."""
 
 _BATCH = 2**17  # entries of permutations drawn at a time, 1 MB, so that no second array of all of them is needed
-_BLOCK = 64
-"""Rows at a time of the matrix of channel products: 64 of 4,096 channels take 2 MB, which stays in the cache."""
-
-_FEW = 1_000
-"""Up to so many permutations all channels of a block are gathered in one call; of more, one channel at a time."""
-
+_BLOCK = 64  # rows at a time of the matrix of channel products: of 4,096 channels 2 MB, which stays in the cache
+_FEW = 1_000  # up to so many permutations all channels of a block are gathered in one call; of more, one at a time
 _CHANNELS = 256  # channels at a time where every layer has its own correlation
 _VALUES = 48_000  # values gathered at a time there: 384 kB, less than half of a core's own cache
 

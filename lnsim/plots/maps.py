@@ -34,10 +34,8 @@ def maps(
     Args:
         frames: by title; index and columns are layers, their names say of what.
         measure: ``r`` for a scale from minus to plus `limit`, anything else for one from the least value to the limit.
-        columns: maps in a row.
-        colours: of the titles.
+        columns: maps in a row; `colours` are those of their titles.
         numbers: True to write the numbers in, where a map has no more than 12 rows and columns.
-        limit: the upper end.
     """
     every = np.concatenate([frame.to_numpy(dtype=float).ravel() for frame in frames.values()])
     low = -limit if measure == "r" else float(np.floor(np.nanmin(every) * 20) / 20)

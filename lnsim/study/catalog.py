@@ -39,9 +39,7 @@ KINDS: Mapping[str, str] = {
 }
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
-_RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))
-"""Kinds whose two models share an origin."""
-
+_RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))  # these share an origin
 _DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
 _MADE = {"copies": ("exact_copy",), "derived": _RELATED_KINDS, "controls": ("independent",)}
 """By parameter, the kinds of relation that its pairs must have on record: no label without its evidence."""
