@@ -28,13 +28,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from lnsim.errors import LnsimError  # noqa: E402
 from lnsim.paths import from_here  # noqa: E402
-from lnsim.report.agreement import statement  # noqa: E402
-from lnsim.report.notebooks import Notebook, list_notebooks, parse_setting, select_notebooks  # noqa: E402
-from lnsim.report.run import plan_study, run_plans  # noqa: E402
+from lnsim.report.notebooks import Notebook  # noqa: E402
 from lnsim.study.catalog import list_studies, load_study  # noqa: E402
-from lnsim.study.vectors import SOURCES, fetch_study, source_kind  # noqa: E402
+from lnsim.study.vectors import SOURCES, source_kind  # noqa: E402
 from studies.projections.weights import fetch_for  # noqa: E402
 from studies.replica import build_projections, build_replica  # noqa: E402
+from studies.run.agreement import statement  # noqa: E402
+from studies.run.plans import fetch_study, plan_study, run_plans  # noqa: E402
+from studies.run.selection import list_notebooks, parse_setting, select_notebooks  # noqa: E402
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:

@@ -54,8 +54,9 @@ def child(case: str) -> None:
     import numpy as np
 
     import lnsim
-    from lnsim.measure.pair_test import every_pair, pair_test
+    from lnsim.measure.pair_test import pair_test
     from lnsim.paths import stored_models
+    from studies.controls.every_pair import every_pair
 
     if case == "value and token rows":
         said = exact_tests()

@@ -14,24 +14,17 @@ from typing import TYPE_CHECKING, Any
 from lnsim.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from lnsim.checkpoint.extract import extract as extract
-    from lnsim.checkpoint.extract import load as load
-    from lnsim.checkpoint.format.header import Header as Header
-    from lnsim.checkpoint.format.header import parse_header as parse_header
-    from lnsim.checkpoint.vectors import NormVectors as NormVectors
-    from lnsim.checkpoint.vectors import RoleVectors as RoleVectors
-    from lnsim.errors import HeaderError as HeaderError
-    from lnsim.errors import LnsimError as LnsimError
-    from lnsim.measure.cells import cells as cells
-    from lnsim.measure.cells import statistics as statistics
-    from lnsim.measure.cells import tests as tests
-    from lnsim.measure.metrics import METRICS as METRICS
-    from lnsim.measure.metrics import pairwise as pairwise
-    from lnsim.measure.nulls import NullResult as NullResult
-    from lnsim.measure.permutation import permutation_test as permutation_test
-    from lnsim.paths import stored as stored
-    from lnsim.report.pair_view import compare as compare
-    from lnsim.study.catalog import load_study as load_study
+    from lnsim.checkpoint.extract import extract, load
+    from lnsim.checkpoint.format.header import Header, parse_header
+    from lnsim.checkpoint.vectors import NormVectors, RoleVectors
+    from lnsim.errors import HeaderError, LnsimError
+    from lnsim.measure.cells import cells, statistics, tests
+    from lnsim.measure.metrics import METRICS, pairwise
+    from lnsim.measure.nulls import NullResult
+    from lnsim.measure.permutation import permutation_test
+    from lnsim.paths import stored
+    from lnsim.report.pair_view import compare
+    from lnsim.study.catalog import load_study
 
 _NAMES = {
     "checkpoint.extract": ("extract", "load"),
@@ -48,7 +41,10 @@ _NAMES = {
 }
 _HOMES = {name: f"lnsim.{home}" for home, names in _NAMES.items() for name in names}
 
-__all__ = sorted(_HOMES)
+__all__ = [
+    "METRICS", "Header", "HeaderError", "LnsimError", "NormVectors", "NullResult", "RoleVectors", "cells", "compare",
+    "extract", "load", "load_study", "pairwise", "parse_header", "permutation_test", "statistics", "stored", "tests",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -13,11 +13,12 @@ import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lnsim.errors import HubError, LnsimError, NotebookError
 from lnsim.near_names import with_near_names
@@ -28,11 +29,8 @@ if TYPE_CHECKING:
     from lnsim.checkpoint.extract import Extracted
     from lnsim.report.pair_view import Comparison
 
-__all__ = ["main", "run"]
-
-_INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 and the signal's number, as shells have it."""
-
+_INTERRUPTED = 130  # exit code after Ctrl-C: 128 and the signal's number, as shells have it
+_TEXTS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _HELP_WIDTH = 79
 _EVIDENCE = "read some rows of the matrices too (up to 25 MB), for exact tests where norms are blind"
 _SOURCE = (
@@ -207,14 +205,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lnsim {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_inspect(commands)
+    inspect = _command(commands, "inspect", _inspect)
+    inspect.add_argument("source", metavar="SOURCE", help=_SOURCE)
+    _add_reading(inspect)
     _add_extract(commands)
     _add_compare(commands)
-    what = "Show the studies, and the stored models with their commits. Many models of one folder are one line."
-    parser_of_list = _command(commands, "list", _list, what, "lnsim list zoo", "lnsim list '*minilm*' --json")
-    parser_of_list.add_argument("pattern", nargs="?", default="", help="a part of a name, or a pattern with *")
-    what = "Make the file of a study from stored models or folders, which are read first."
-    study = _command(commands, "study", _study, what, "lnsim study new mine all-minilm-l6-v2 ./my-checkpoint")
+    stored = _command(commands, "list", _list)
+    stored.add_argument("pattern", nargs="?", default="", help="a part of a name, or a pattern with *")
+    study = _command(commands, "study", _study)
     study.add_argument("what", choices=["new"], metavar="new", help="the one thing there is to do")
     study.add_argument("name", metavar="NAME", help="of the study: small letters, digits and _")
     study.add_argument("sources", metavar="A B ...", nargs="+", help="stored models' names, folders or files")
@@ -226,41 +224,15 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         wrong = message.partition("invalid choice: '")[2].partition("'")[0]
-        near = difflib.get_close_matches(wrong, _NAMES, n=1) if wrong else []
+        near = difflib.get_close_matches(wrong, [*_TEXTS, "new"], n=1) if wrong else []
         super().error(message + (f". Did you mean '{near[0]}'?" if near else ""))
 
-
-_NAMES = ("inspect", "extract", "compare", "list", "study", "new")
 
 _Commands = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 
 
-def _add_inspect(commands: _Commands[_Parser]) -> None:
-    parser = _command(
-        commands,
-        "inspect",
-        _inspect,
-        "Show what a checkpoint holds, from its headers alone.",
-        "lnsim inspect Qwen/Qwen3-4B",
-        "lnsim inspect zai-org/GLM-4.5-Air@main --json",
-        "lnsim inspect owner/pipeline@main/text_encoder",
-        "lnsim inspect https://huggingface.co/owner/name/tree/main",
-    )
-    parser.add_argument("source", metavar="SOURCE", help=_SOURCE)
-    _add_reading(parser)
-
-
 def _add_extract(commands: _Commands[_Parser]) -> None:
-    parser = _command(
-        commands,
-        "extract",
-        _extract,
-        "Read the norm vectors of checkpoints and keep each as a small safetensors file. By default every norm with a "
-        "role in the main tower and in an MTP block is read. Several sources are read at once. What was kept before of "
-        "the same commit is not read from the Hub again.",
-        "lnsim extract zai-org/GLM-4.5-Air upstage/Solar-Open-100B",
-        "lnsim extract ./checkpoint --role pre_attention --role pre_mlp --out vectors",
-    )
+    parser = _command(commands, "extract", _extract)
     parser.add_argument("sources", metavar="SOURCE", nargs="+", help=_SOURCE)
     parser.add_argument("--role", action="append", metavar="ROLE", help="a role to read; may be repeated")
     _add_reading(parser)
@@ -268,23 +240,12 @@ def _add_extract(commands: _Commands[_Parser]) -> None:
     parser.add_argument("--all", action="store_true", help="read all other norms as well")
     parser.add_argument("--evidence", action="store_true", help=_EVIDENCE)
     parser.add_argument("--again", action="store_true", help="read from the Hub even what is kept already")
-    parser.add_argument(
-        "--in-flight", type=_whole(1, 256), default=16, metavar="N", help="requests to the Hub at once, 1 to 256 (16)"
-    )
+    at_once = "requests to the Hub at once, 1 to 256 (16)"
+    parser.add_argument("--in-flight", type=_whole(1, 256), default=16, metavar="N", help=at_once)
 
 
 def _add_compare(commands: _Commands[_Parser]) -> None:
-    parser = _command(
-        commands,
-        "compare",
-        _compare,
-        "Compare the norm vectors of two models. Roles of the same name are compared at the layer numbers that both "
-        "have, beside what permuted channels give. Nothing is written, except with --report or --csv.",
-        "lnsim compare all-minilm-l6-v2 sre-minilm-l6",
-        "lnsim compare Qwen/Qwen3-4B ./my-checkpoint --role pre_attention",
-        "lnsim compare upstage/Solar-Open-100B zai-org/GLM-4.5-Air@main --json",
-        "lnsim compare all-minilm-l6-v2 sre-minilm-l6 --report minilm-report",
-    )
+    parser = _command(commands, "compare", _compare)
     parser.add_argument("a", metavar="A", help=_SOURCE)
     parser.add_argument("b", metavar="B", help="the same")
     _add_reading(parser)
@@ -293,17 +254,11 @@ def _add_compare(commands: _Commands[_Parser]) -> None:
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     only = "compare this role only, by lnsim's name or the Llama family's; may be repeated"
     parser.add_argument("--role", action="append", metavar="ROLE", help=only)
-    parser.add_argument(
-        "--permutations",
-        type=_whole(1, 100_000),
-        default=99_999,
-        metavar="N",
-        help="permutations of the channels that a test may cost (99999); strangers are told after some hundred",
-    )
+    cost = "permutations of the channels that a test may cost (99999); strangers are told after some hundred"
+    parser.add_argument("--permutations", type=_whole(1, 100_000), default=99_999, metavar="N", help=cost)
     parser.add_argument("--seed", type=_whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
-    parser.add_argument(
-        "--report", type=Path, metavar="DIR", help="write one page about these two, with controls, into this folder"
-    )
+    page = "write one page about these two, with controls, into this folder"
+    parser.add_argument("--report", type=Path, metavar="DIR", help=page)
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
@@ -313,12 +268,9 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def _command(
-    commands: _Commands[_Parser],
-    name: str,
-    work: Callable[[argparse.Namespace], int],
-    what: str,
-    *examples: str,
+    commands: _Commands[_Parser], name: str, work: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
+    what, examples = _TEXTS[name]["what"], _TEXTS[name]["examples"]
     parser = commands.add_parser(
         name,
         help=what.partition(". ")[0].rstrip("."),

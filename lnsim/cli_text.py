@@ -18,10 +18,7 @@ from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
 from lnsim.tables import aligned
 from lnsim.text import printable
 
-_MANY = 20
-"""Models of one folder from which they are one line."""
-
-__all__ = ["bar", "extract_record", "extract_text", "inspection_text", "listing", "listing_text"]
+_MANY = 20  # models of one folder from which they are one line
 
 
 def extract_record(found: NormVectors) -> dict[str, Any]:

@@ -16,9 +16,7 @@ _LONGEST = 4000
 class LnsimError(Exception):
     """Any failure that lnsim foresees; everything else is a bug.
 
-    Args:
-        message: the sentence; control characters in it are written out as escapes, and one of more than 4,000
-            characters loses its middle.
+    Control characters in its message are written out as escapes; one of more than 4,000 characters loses its middle.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -37,9 +35,6 @@ def named(kind: type[LnsimError], lead: str) -> Iterator[None]:
         raise type(error)(f"{lead}: {error}") from None
 
 
-# Bytes
-
-
 class HeaderError(LnsimError):
     """The start of a file is not a valid safetensors header."""
 
@@ -54,9 +49,6 @@ class DecodeError(LnsimError):
 
 class UnsupportedDtypeError(LnsimError):
     """A tensor has a dtype that lnsim does not read."""
-
-
-# Checkpoints
 
 
 class SourceError(LnsimError):
@@ -77,9 +69,6 @@ class RoleError(LnsimError):
 
 class StoreError(LnsimError):
     """An extract could not be written, or what was written does not read back the same."""
-
-
-# The Hub
 
 
 class HubError(LnsimError):
@@ -104,9 +93,6 @@ class NetworkError(HubError):
 
 class OfflineError(HubError):
     """The network is switched off (``HF_HUB_OFFLINE``) and the cache does not have what is needed."""
-
-
-# Studies, measures, reports
 
 
 class StudyError(LnsimError):

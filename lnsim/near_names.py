@@ -8,10 +8,7 @@ from lnsim.checkpoint.hub.names import parse_repo_name
 from lnsim.errors import LnsimError, NetworkError, OfflineError, RepoNotFoundError, SourceError
 from lnsim.paths import stored_models
 
-__all__ = ["with_near_names"]
-
-_AT_LEAST = 0.75
-"""How alike two names must be, as difflib counts: a letter more or less in a name of eight gives 0.93."""
+_AT_LEAST = 0.75  # how alike two names must be, as difflib counts: a letter more or less in a name of eight gives 0.93
 
 
 def with_near_names(error: LnsimError, source: str) -> LnsimError:

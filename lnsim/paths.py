@@ -13,11 +13,6 @@ from pathlib import Path
 
 from lnsim.errors import SourceError
 
-__all__ = [
-    "HOME_VARIABLE", "extract_name", "find_stored", "from_here", "glossary_file", "near_stored", "notebooks_dir",
-    "project_root", "replica_dir", "rows_file", "stored_models", "studies_dir", "vectors_dir", "working_root",
-]  # fmt: skip
-
 HOME_VARIABLE = "LNSIM_HOME"
 """Environment variable that names the project folder, before anything else is looked at."""
 
@@ -96,12 +91,7 @@ def measured_dir(study: str) -> Path:
 
 def notebooks_dir() -> Path:
     """The folder of the experiments: that of the project, or where it has none, the one that comes with the package."""
-    return _at_home("notebooks/*.ipynb", "the notebooks of the experiments").parent
-
-
-def glossary_file() -> Path:
-    """The page that says what each word means, of the project or the package."""
-    return _at_home("docs/glossary.md", "the glossary")
+    return at_home("notebooks/*.ipynb", "the notebooks of the experiments").parent
 
 
 def rows_file(extract: Path) -> Path:
@@ -112,7 +102,8 @@ def rows_file(extract: Path) -> Path:
     return extract.parent / "rows" / extract.name
 
 
-def _at_home(pattern: str, what: str) -> Path:
+def at_home(pattern: str, what: str) -> Path:
+    """The first file of a pattern, of the project or the package; SourceError says what was looked for."""
     homes = (project_root(), Path(__file__).resolve().parents[1], _bundle())
     for found in (path for home in homes for path in home.glob(pattern)):
         return found

@@ -12,12 +12,8 @@ from typing import Any
 
 from lnsim.text import printable
 
-__all__ = ["aligned", "card", "gap_notes", "some", "table"]
-
 _LONGEST = 200
-_LONGEST_NOTE = 2_000
-"""Characters that are shown of a name, and of a sentence."""
-
+_LONGEST_NOTE = 2_000  # characters that are shown of a name, and of a sentence
 _MOST_ROWS = 40
 _MOST_LISTED = 12
 _CELL = "padding:2px 10px 2px 0;vertical-align:top;background:transparent;"

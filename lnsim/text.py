@@ -10,8 +10,6 @@ import json
 import unicodedata
 from typing import Any
 
-__all__ = ["json_text", "printable"]
-
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode's categories of controls, format marks, half surrogates, private and unassigned characters, line breaks."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,50 +17,8 @@ from lnsim.errors import NotebookError
 if TYPE_CHECKING:
     import pandas as pd
 
-ROLE_LABELS: Mapping[str, str] = {
-    "pre_attention": "pre-attention",
-    "pre_mlp": "pre-MLP",
-    "pre_mixer": "pre-mixer",
-    "post_attention": "post-attention",
-    "post_mlp": "post-MLP",
-    "pre_cross_attention": "pre-cross-attention",
-    "post_cross_attention": "post-cross-attention",
-}
-"""How prose writes a role, where it differs from the role's own name."""
-
-COLUMN_LABELS: Mapping[str, str] = {
-    "cosine_mean": "mean cosine",
-    "cv_diff": "difference of CV",
-    "cv_ratio": "ratio of CVs",
-    "l2": "L2",
-    "mean_abs_diff": "mean |difference|",
-    "mean_abs_diff_relative": "mean |difference|, relative",
-    "norm_ratio": "ratio of lengths",
-    "null_std": "null, standard deviation",
-    "p99_abs_diff": "p99 of |difference|",
-    "p99_diff": "difference of p99",
-    "p_channels": "p, channels",
-    "p_holm": "p, Holm",
-    "p_layers": "p, layers",
-    "p_r": "p of r",
-    "p_rank": "p, ranks",
-    "pearson": "Pearson r",
-    "r_largest": "largest |r|",
-    "r_mean": "mean r",
-    "rel_l2": "L2 over |a|",
-    "rel_l2_b": "L2 over |b|",
-    "rel_l2_symmetric": "L2, symmetric",
-    "spearman": "Spearman r",
-}
-"""How a table heads a column, where underscores as spaces would not be clear."""
-
-GROUP_LABELS: Mapping[str, str] = {
-    "within": "within a model",
-    "related": "between related models",
-    "disputed": "between those in question",
-    "independent": "between strangers",
-}
-"""How prose says between what something was measured."""
+_LABELS: Mapping[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROLE_LABELS, COLUMN_LABELS, GROUP_LABELS = _LABELS["roles"], _LABELS["columns"], _LABELS["groups"]
 
 
 def group_name(group: object) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lnsim.report.agreement import Agreement, compare, record, statement
+from studies.run.agreement import Agreement, compare, record, statement
 
 BASE = "role,r,note\na,0.5,one\nb,1e-05,two\n"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from made_vectors import LABELS, drawn
 
-from lnsim.measure.comparable import layer_text, matched_layers, obstacle, obstacles_in_words
+from lnsim.measure.comparable import layer_text, matched_layers, obstacle
+from studies.controls.obstacles import obstacles_in_words
 
 MODELS = {"a": drawn(0), "b": drawn(1), "c": drawn(2, size=32), "d": drawn(3, role="post_mlp")}
 PAIRS = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "d")]

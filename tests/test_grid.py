@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from notebook_cells import defined
 
-from lnsim.measure.grid import expected_change, spacing
+from studies.controls.grid import expected_change, spacing
 
 BF16 = ml_dtypes.bfloat16
 ulp_distance = defined("05")["ulp_distance"]

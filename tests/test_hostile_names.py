@@ -29,16 +29,16 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name
 from lnsim.report import markup, provenance
-from lnsim.report.html import read_report, write_report
-from lnsim.report.index import Section, write_index
+from lnsim.report.html import write_report
 from lnsim.report.prose import clean_html, prose_html
-from lnsim.report.record import Outcome, StudyRun, load_run, save_run
 from lnsim.report.saving import figure_bytes, save_table
 from lnsim.report.table import table
 from lnsim.study.catalog import load_study
 from lnsim.tables import card
 from lnsim.tables import table as small
 from lnsim.text import json_text, printable
+from studies.run.index import Section, read_entry, write_index
+from studies.run.record import Recorded, StudyRun, load_run, save_run
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -154,7 +154,7 @@ def report(folder: Path, text: str) -> tuple[str, Any]:
     ]
     title = " ".join(text.split())
     path = write(folder / "01_a.ipynb", markdown(f"# {title}"), markdown("## Result"), code(f"x = {text!r}", *outputs))
-    read = read_report(path)
+    read = read_entry(path)
     return write_report(read, folder / "01_a.html").read_text("utf-8"), read
 
 
@@ -168,7 +168,7 @@ WHOLE_PAGES = {
 def pages(folder: Path, text: str) -> tuple[str, str]:
     """A report and an index with a text at every such place."""
     html, read = report(folder, text)
-    done, failed = Outcome("01", "01_a", text, "done", 1.0), Outcome("02", "02_a", text, "failed", 1.0, text)
+    done, failed = Recorded("01", "01_a", text, "done", 1.0), Recorded("02", "02_a", text, "failed", 1.0, text)
     outcomes, reasons, more = {"01": done, "02": failed}, {"03": text, "04": text}, {text: text}
     run = StudyRun("small_models", "stored", outcomes, reasons, commits=more, versions=more)
     section = Section(load_study("small_models"), run, {"01": read})
@@ -230,7 +230,7 @@ def test_an_output_of_html_keeps_only_what_is_on_the_list(text: str) -> None:
 
 @pytest.mark.parametrize("text", (HOSTILE | LINE_BREAKS | MARKS).values(), ids=HOSTILE | LINE_BREAKS | MARKS)
 def test_records_tables_and_errors_read_back_and_steer_nothing(tmp_path: Path, text: str) -> None:
-    run = StudyRun("s", "stored", {"01": Outcome("01", "01_a", text, "failed", 1.0, text)}, {"02": text}, text)
+    run = StudyRun("s", "stored", {"01": Recorded("01", "01_a", text, "failed", 1.0, text)}, {"02": text}, text)
     path = save_run(tmp_path / "s" / "run.json", run)
     assert is_harmless(path.read_text("utf-8"))
     assert load_run(path) == run

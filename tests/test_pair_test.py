@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import binomtest
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.pair_test import LEVELS, _interval, every_pair, levels_for, pair_test, r_interval
+from lnsim.measure.pair_test import LEVELS, _interval, levels_for, pair_test, r_interval
 from lnsim.measure.permutation import channel_orders, matched_null
+from studies.controls.every_pair import every_pair
 
 TO_THE_END = tuple(np.linspace(0, 1, 2001))
 """So many levels that the drawing ends only where it must."""

@@ -19,6 +19,7 @@ from lnsim.errors import NotebookError
 from lnsim.plots.panels import _moved_apart
 from lnsim.plots.style import INDEPENDENT, RELATED
 from lnsim.report.saving import figure_bytes
+from studies.pictures import heaps
 
 ROLES = ("pre_attention", "pre_mlp")
 
@@ -67,7 +68,7 @@ DRAWN: dict[str, Callable[[], Axes | Figure]] = {
     "strips, one kind": lambda: plots.strips(
         layers()[layers().role == "pre_mlp"], "r", "pair", style="role", markers={"pre_mlp": "o"}, dodge=True
     ),
-    "heaps": lambda: plots.heaps(heights(), notes={"layer 0": "mean 0.1\nmean/rms 0.2"}),
+    "heaps": lambda: heaps(heights(), notes={"layer 0": "mean 0.1\nmean/rms 0.2"}),
     "maps": lambda: plots.maps({"pre_mlp": matrix(0.5), "a-long-name × another-long-name": matrix(0.2)}, numbers=True),
     "maps, cosine": lambda: plots.maps({"a": matrix(0.97)}, "cosine"),
 }

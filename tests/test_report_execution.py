@@ -11,7 +11,8 @@ import pytest
 from report_notebooks import small
 
 from lnsim.report import kernels
-from lnsim.report.notebooks import Notebook, execute, known_parameters
+from lnsim.report.notebooks import Notebook, execute
+from studies.run.selection import known_parameters
 
 
 def test_a_notebook_runs_with_its_parameters_and_leaves_nothing_that_differs(tmp_path: Path) -> None:

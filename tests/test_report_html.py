@@ -11,8 +11,9 @@ from report_notebooks import PICTURE, answer, code, display, markdown, write
 
 from lnsim.errors import NotebookError
 from lnsim.report.html import read_report, write_report
-from lnsim.report.prose import link_words
-from lnsim.report.record import Outcome
+from lnsim.report.notebooks import Outcome
+from studies.run.glossary import link_words
+from studies.run.index import read_entry
 
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption><b>Figure 1. A line.</b> Drawn.</figcaption></figure>'
 
@@ -52,11 +53,11 @@ def test_the_answer_stands_at_the_top_before_its_sections_and_the_page_needs_no_
 
 
 def test_the_thumbnail_and_a_marked_figure_are_kept_for_the_index(tmp_path: Path) -> None:
-    report = read_report(executed(tmp_path))
+    report = read_entry(executed(tmp_path))
     assert report.thumbnail == PICTURE
     assert report.headline == ""
     cell = code("x", display({"text/html": FIGURE}, {"lnsim": {"headline": True}}), display({"text/plain": ""}))
-    assert read_report(executed(tmp_path, cell)).headline == FIGURE.replace("Figure 1. ", "")
+    assert read_entry(executed(tmp_path, cell)).headline == FIGURE.replace("Figure 1. ", "")
     assert '<pre class="cell stream"></pre>' not in html_of(executed(tmp_path, cell))
     assert html_of(executed(tmp_path)).count("<img") == 1
 
@@ -125,7 +126,7 @@ def test_models_that_are_missing_are_named_at_the_top_with_their_reasons(tmp_pat
 def test_a_word_of_the_glossary_leads_to_its_meaning_where_it_first_stands_in_prose() -> None:
     text = "<p>Each role, and <code>role</code> in a Lineage.</p><p>roles, lineages</p>"
     page = f"<head><title>role</title></head><h2>A role</h2>{text}"
-    linked = link_words(page, "../index.html")
+    linked = link_words(page)
     assert linked.count("<a ") == 2
     assert '<p>Each <a class="word" href="../index.html#word-role">role</a>, and <code>role</code>' in linked
     assert '<a class="word" href="../index.html#word-lineage">Lineage</a>.</p><p>roles, lineages</p>' in linked

@@ -8,10 +8,10 @@ import pytest
 from hub_stand_in import COMMIT, HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
 
-from lnsim.report.notebooks import list_notebooks
-from lnsim.report.run import plan_study, run_plans
 from lnsim.study.catalog import load_study
-from lnsim.study.vectors import fetch_study, study_vectors
+from lnsim.study.vectors import study_vectors
+from studies.run.plans import fetch_study, plan_study, run_plans
+from studies.run.selection import list_notebooks
 
 MODEL = """
 [[models]]

@@ -8,10 +8,9 @@ from typing import Any
 
 from report_notebooks import PICTURE, answer, code, display, markdown, write
 
-from lnsim.report.html import Report, read_report
-from lnsim.report.index import Section, write_index
-from lnsim.report.record import Outcome, StudyRun
 from lnsim.study.catalog import load_study
+from studies.run.index import Entry, Section, read_entry, write_index
+from studies.run.record import Recorded, StudyRun
 
 FIGURE = f'<figure class="fig">{PICTURE}<figcaption>Top.</figcaption></figure>'
 
@@ -19,24 +18,24 @@ FIGURE = f'<figure class="fig">{PICTURE}<figcaption>Top.</figcaption></figure>'
 TABLE = '<div class="scroll"><table><caption><b>Table 8. Pairs.</b></caption></table></div>'
 
 
-def report(folder: Path, number: str, headline_figure: bool = False, **changes: Any) -> Report:
+def report(folder: Path, number: str, headline_figure: bool = False, **changes: Any) -> Entry:
     figure = display({"text/html": FIGURE}, {"lnsim": {"headline": headline_figure}})
     cells = [markdown(f"# Question {number}?"), code("x", figure, answer(number=number, **changes))]
-    return read_report(write(folder / f"{number}_a.ipynb", *cells))
+    return read_entry(write(folder / f"{number}_a.ipynb", *cells))
 
 
-def outcome(number: str, error: str | None = None) -> Outcome:
-    return Outcome(number, f"{number}_a", f"Question {number}?", "failed" if error else "done", 3.14, error)
+def outcome(number: str, error: str | None = None) -> Recorded:
+    return Recorded(number, f"{number}_a", f"Question {number}?", "failed" if error else "done", 3.14, error)
 
 
-def index(folder: Path, *found: Report, study: str = "small_models") -> str:
+def index(folder: Path, *found: Entry, study: str = "small_models") -> str:
     """The index over one run of a study, with these reports."""
     outcomes = {one.page["number"]: outcome(one.page["number"]) for one in found}
     run = StudyRun(study, str(found[0].page["source"]) if found else "stored", outcomes)
     return index_of(folder, run, dict(zip(outcomes, found, strict=True)))
 
 
-def index_of(folder: Path, run: StudyRun, reports: dict[str, Report]) -> str:
+def index_of(folder: Path, run: StudyRun, reports: dict[str, Entry]) -> str:
     return write_index([Section(load_study(run.study), run, reports)], folder / "index.html").read_text("utf-8")
 
 
@@ -125,14 +124,14 @@ def test_a_study_leads_to_its_provenance_page_where_there_is_one(tmp_path: Path)
     assert '<a href="small_models/provenance.html">' in index(tmp_path, report(tmp_path, "01"))
 
 
-def showing(folder: Path, number: str, shown: dict[str, str], source: str = "stored") -> Report:
+def showing(folder: Path, number: str, shown: dict[str, str], source: str = "stored") -> Entry:
     """A report with pieces that are marked for the index."""
     outputs = [display({"text/html": html}, {"lnsim": {mark: True}}) for html, mark in shown.items()]
     cells = [markdown(f"# Question {number}?"), code("x", *outputs, answer(number=number, source=source))]
-    return read_report(write(folder / f"{number}_a.ipynb", *cells))
+    return read_entry(write(folder / f"{number}_a.ipynb", *cells))
 
 
-def with_pairs(folder: Path, source: str = "stored") -> Report:
+def with_pairs(folder: Path, source: str = "stored") -> Entry:
     return showing(folder, "03", {FIGURE: "headline", TABLE: "headline_table"}, source)
 
 
@@ -164,7 +163,7 @@ def test_what_was_not_run_is_listed_with_reason_and_command(tmp_path: Path) -> N
     assert '<span class="num">08</span> No projection weights.' in index_of(tmp_path, run, {})
 
 
-def with_verdicts(folder: Path, source: str = "stored") -> Report:
+def with_verdicts(folder: Path, source: str = "stored") -> Entry:
     html = TABLE.replace("<caption>", '<caption id="cap-1">').replace("Pairs.", "Verdicts.")
     return showing(folder, "13", {html: "verdicts"}, source)
 

@@ -10,7 +10,7 @@ import pytest
 from report_notebooks import small
 
 from lnsim.errors import NotebookError
-from lnsim.report.notebooks import (
+from studies.run.selection import (
     check_parameters,
     known_parameters,
     list_notebooks,

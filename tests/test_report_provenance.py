@@ -11,9 +11,9 @@ import pytest
 
 import lnsim
 from lnsim.report import provenance
-from lnsim.report.provenance import write_provenance
 from lnsim.study.catalog import load_study
 from lnsim.study.vectors import StudyVectors, study_vectors
+from studies.run.origins import write_provenance
 
 STUDY = load_study("small_models")
 FOUND = study_vectors(STUDY, "stored", ["smollm2", "minilm"])

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from lnsim.errors import NotebookError
-from lnsim.report.agreement import Agreement
-from lnsim.report.record import Outcome, StudyRun, load_run, save_run
+from studies.run.agreement import Agreement
+from studies.run.record import Recorded, StudyRun, load_run, save_run
 
-DONE = Outcome("01", "01_layer0", "Is it?", "done", 3.14, agreement=Agreement(3, 2, 0.1, ("one differs",)))
-FAILED = Outcome("05", "05_pair", "What?", "failed", 1.0, "ValueError in cell 7: no")
+DONE = Recorded("01", "01_layer0", "Is it?", "done", 3.14, agreement=Agreement(3, 2, 0.1, ("one differs",)))
+FAILED = Recorded("05", "05_pair", "What?", "failed", 1.0, "ValueError in cell 7: no")
 
 
 def run() -> StudyRun:
@@ -46,4 +46,4 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(("status", "error"), [("failed", None), ("done", "x"), ("skipped", None)])
 def test_a_state_that_contradicts_its_error_is_refused(status: str, error: str | None) -> None:
     with pytest.raises(NotebookError, match="expected 'done' without an error or 'failed' with one"):
-        Outcome("01", "a", "b", status, 0.0, error)
+        Recorded("01", "a", "b", status, 0.0, error)

@@ -12,12 +12,13 @@ import pytest
 from report_notebooks import code, display, markdown, project, record, write
 
 from lnsim.errors import NotebookError, StudyError
-from lnsim.report.notebooks import Notebook, execute, list_notebooks
+from lnsim.report.notebooks import Notebook, Outcome, execute
 from lnsim.report.page import PAGE_MIME
-from lnsim.report.record import Outcome, load_run
-from lnsim.report.run import Plan, plan_study, run_plans
 from lnsim.report.saving import claim_folder
 from lnsim.study.catalog import load_study
+from studies.run.plans import Plan, plan_study, run_plans
+from studies.run.record import Recorded, load_run
+from studies.run.selection import list_notebooks
 
 PARAMETERS = code('study = "a"  # name\nsource = "auto"  # where\nseed = None  # of the shuffles', tags=("parameters",))
 
@@ -54,7 +55,7 @@ class First:
     """A project whose notebooks have run once, side by side: 00 and 01 well, the others not."""
 
     home: Path
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, Recorded]
 
     @property
     def folder(self) -> Path:
@@ -73,7 +74,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> First:
     write(home / "notebooks" / "03_try.ipynb", markdown("# Question 03?"), PARAMETERS)
     notebook(home, "04", "x", display({"text/markdown": "$a_b_c$"}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lnsim.report.run.execute", execute_some)
+        patch.setattr("studies.run.plans.execute", execute_some)
         patch.setenv("LNSIM_HOME", str(home))
         return First(home, dict(run(home, settings={"seed": 5})[0].outcomes))
 
@@ -124,7 +125,7 @@ def test_one_notebook_fails_and_the_others_still_make_their_reports(first: First
 def test_a_later_failure_takes_the_old_report_away(again: First, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Next: 01" in again.report("00")
     failed = Outcome("01", "01_try", "Question 01?", "failed", 0.0, "ZeroDivisionError in cell 3")
-    monkeypatch.setattr("lnsim.report.run.execute", lambda *_: failed)
+    monkeypatch.setattr("studies.run.plans.execute", lambda *_: failed)
     runs = run(again.home, only=("01",))
     assert not (again.folder / "01_try.html").exists()
     assert runs[0].outcomes["01"].status == "failed"

@@ -11,7 +11,8 @@ import pytest
 
 from lnsim.errors import NotebookError
 from lnsim.report.prose import clean_html
-from lnsim.report.table import Strip, cell_text, table
+from lnsim.report.table import cell_text, table
+from studies.pictures import Strip
 
 
 class Cells(HTMLParser):

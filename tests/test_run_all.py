@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from command_line import run_all_program
 
-from lnsim.report.agreement import Agreement
 from lnsim.report.notebooks import Notebook
-from lnsim.report.record import Outcome, StudyRun
+from studies.run.agreement import Agreement
+from studies.run.record import Recorded, StudyRun
 
 Patch, Said = pytest.MonkeyPatch, pytest.CaptureFixture[str]
 HERE = Path(__file__).parents[1]
@@ -39,8 +39,8 @@ def ran(monkeypatch: Patch, run_all: ModuleType, *runs: StudyRun) -> None:
     monkeypatch.setattr(run_all, "run_plans", run_plans)
 
 
-DONE = Outcome("01", "01_a", "Question 01?", "done", 2.5, agreement=Agreement(1234, 1234, 3e-15))
-FAILED = Outcome("05", "05_a", "Question 05?", "failed", 1.0, "ValueError in cell 3: no")
+DONE = Recorded("01", "01_a", "Question 01?", "done", 2.5, agreement=Agreement(1234, 1234, 3e-15))
+FAILED = Recorded("05", "05_a", "Question 05?", "failed", 1.0, "ValueError in cell 3: no")
 
 
 def test_no_arguments_mean_everything_offline_and_every_option_of_the_contract_is_taken(run_all: ModuleType) -> None:

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from lnsim.checkpoint.reading import Question
 from lnsim.errors import SourceError, StudyError
 from lnsim.study.catalog import Study, load_study
-from lnsim.study.vectors import StudyVectors, fetch_command, fetch_study, study_vectors
+from lnsim.study.vectors import StudyVectors, fetch_command, study_vectors
+from studies.run.plans import fetch_study
 
 
 def changed(study: Study, **fields: Any) -> Study:
@@ -66,7 +67,7 @@ def test_fetching_keeps_what_could_be_read_and_names_the_rest(monkeypatch: pytes
             asked.append(question)
             yield SourceError("It is gated.") if question.source.startswith("zai") else None
 
-    monkeypatch.setattr("lnsim.checkpoint.extract.extract_many", keep)
+    monkeypatch.setattr("studies.run.plans.extract_many", keep)
     study, told = load_study("solar_glm"), []
     failed = fetch_study(study, told.append)
     assert [question.source for question in asked] == [model.repo_id for model in study.models]

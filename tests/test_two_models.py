@@ -14,7 +14,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 
 import lnsim
 from lnsim.report import html, two_models
-from lnsim.report.record import Outcome
+from lnsim.report.notebooks import Outcome
 
 A, B = "all-minilm-l6-v2", "sre-minilm-l6"
 
@@ -35,7 +35,7 @@ class Ran:
 def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     ran = Ran()
     monkeypatch.setattr(two_models, "execute", ran.execute)
-    report = html.Report("Question?", {}, "", "", "", "", None)
+    report = html.Report("Question?", {}, None)
     monkeypatch.setattr(html, "read_report", lambda path: report)
     monkeypatch.setattr(html, "write_report", lambda report, path: path)
     return ran

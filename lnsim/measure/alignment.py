@@ -19,8 +19,6 @@ from lnsim.measure.nulls import Floats
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PARTNER_FROM", "LayerMatrix", "Places", "margins", "rates"]
-
 PARTNER_FROM = 0.5
 """A layer has a partner where its largest r is at least this; something is always the largest."""
 
@@ -28,8 +26,7 @@ _AS_GOOD = 0.01
 """A layer of equal number is as good a partner as the best one where its r is less by no more than this: after a depth
 expansion a layer has two partners, and which of them is the better one is left to noise."""
 
-_TIE = 1e-12
-"""Values that differ by less are equal: sums in another order may differ in the last bits."""
+_TIE = 1e-12  # values that differ by less are equal: sums in another order may differ in the last bits
 
 Places = npt.NDArray[np.intp]
 """Row or column numbers."""
@@ -37,22 +34,12 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerMatrix:
-    """Likeness of every layer of a with every layer of b.
+    """Likeness of every layer of a with every layer of b; ComparisonError where none or one is undefined."""
 
-    Args:
-        values: shape ``(n_layers_a, n_layers_b)``, float64, defined in every cell.
-        layers_a: layer numbers of the rows, shape ``(n_layers_a,)``, each once.
-        layers_b: layer numbers of the columns, shape ``(n_layers_b,)``, each once.
-        names: what messages call the two models.
-
-    Raises:
-        ComparisonError: when there is no cell, a value is undefined, or the numbers do not fit the shape.
-    """
-
-    values: Floats
-    layers_a: npt.NDArray[np.int64]
-    layers_b: npt.NDArray[np.int64]
-    names: str = "'a' and 'b'"
+    values: Floats  # shape ``(n_layers_a, n_layers_b)``, float64, defined in every cell
+    layers_a: npt.NDArray[np.int64]  # layer numbers of the rows, shape ``(n_layers_a,)``, each once
+    layers_b: npt.NDArray[np.int64]  # layer numbers of the columns, shape ``(n_layers_b,)``, each once
+    names: str = "'a' and 'b'"  # what messages call the two models
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.layers_a), len(self.layers_b)):
@@ -120,9 +107,8 @@ class LayerMatrix:
     def partner_counts(self, least: float = PARTNER_FROM) -> dict[str, int]:
         """Where the layers of the shorter stack have their best partner; of two equally long ones, those of b.
 
-        Returns:
-            ``layers``, and how many of them have it at the ``same`` number, ``elsewhere``, or are ``without`` one: no r
-            reaches `least`. A partner of the same number counts as the best where its r is less by 0.01 at most.
+        ``layers``, and how many of them have it at the ``same`` number, ``elsewhere``, or are ``without`` one: no r
+        reaches `least`. A partner of the same number counts as the best where its r is less by 0.01 at most.
         """
         values, equal = self.values, self.layers_a[:, np.newaxis] == self.layers_b
         if values.shape[1] > values.shape[0]:

@@ -15,12 +15,10 @@ import pandas as pd
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.comparable import matched_layers, obstacle, obstacle_to_test, why_not_bits
-from lnsim.measure.metrics import METRICS, pairwise, row_statistics
+from lnsim.measure.metrics import METRICS, pairwise
 from lnsim.measure.nulls import centred_unit, holm
 from lnsim.measure.permutation import Orders, channel_orders, layer_values, matched_null
-from lnsim.measure.rows import Matrix
-
-__all__ = ["adjusted", "cells", "layer_bands", "statistics", "tests"]
+from lnsim.measure.rows import Matrix, row_statistics
 
 Models = Mapping[str, NormVectors]
 Pair = tuple[str, str] | Sequence[str]

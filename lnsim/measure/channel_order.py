@@ -23,8 +23,6 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, centred_unit
 from lnsim.measure.permutation import order_stream
 
-__all__ = ["FIRES", "LAYOUTS", "channel_order"]
-
 FIRES = 0.01
 """p up to which the channels of a model are said to have an order of their own."""
 
@@ -32,19 +30,14 @@ _COSINES = 4
 _LOOKS = {199: 5 * FIRES, 1_999: 2 * FIRES, 9_999: 1.0}
 """Permutations after which p is looked at, and the p above which the drawing ends."""
 
-_VALUES = 2**22
-"""Values gathered at a time, 32 MB."""
+_VALUES = 2**22  # values gathered at a time, 32 MB
 
 
 def channel_order(rows: npt.ArrayLike, seed: int = 0) -> float:
     """p of the question whether the channels of one model stand in an order of their own.
 
-    Args:
-        rows: γ of the norms of one residual stream, shape ``(n_rows, hidden_size)``; none may be constant.
-        seed: of the permutations.
-
-    Raises:
-        ComparisonError: when there are fewer than 16 channels, no row, or a constant one.
+    Rows are γ of the norms of one residual stream, shape ``(n_rows, hidden_size)``. ComparisonError when there are
+    fewer than 16 channels, no row, or a constant one.
     """
     values = np.asarray(rows, dtype=np.float64)
     if values.ndim != 2 or not len(values) or values.shape[1] < 4 * _COSINES:

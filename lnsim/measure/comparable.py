@@ -15,11 +15,6 @@ import numpy.typing as npt
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 
-__all__ = [
-    "check_offsets", "common_roles", "layer_text", "lone_layers", "matched_layers", "not_comparable_roles", "obstacle",
-    "obstacle_to_test", "obstacles_in_words", "same_bits", "two_widths", "why_not_bits",
-]  # fmt: skip
-
 Models = Mapping[str, NormVectors]
 Layers = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
@@ -54,25 +49,6 @@ def obstacle_to_test(models: Models, a: str, b: str, roles: tuple[str, str]) -> 
         if constant := norms.layers[np.ptp(norms.scale, axis=1) == 0].tolist():
             return f"γ of {key} is the same in every channel of layer {constant[0]}, so it has no pattern"
     return ""
-
-
-def obstacles_in_words(
-    models: Models, pairs: Iterable[tuple[str, str]], roles: Iterable[str], labels: Mapping[str, str]
-) -> str:
-    """The pairs that cannot be compared in a role that at least one of the two has, one sentence a reason.
-
-    Models and pairs are by key; `labels` are what readers see of each.
-    """
-    named = {labels[key]: vectors for key, vectors in models.items()}
-    pairs = [(labels[a], labels[b]) for a, b in pairs]
-    found: dict[str, dict[str, None]] = {}
-    for role in roles:
-        for a, b in pairs:
-            reason = obstacle(named, a, b, (role, role))
-            if reason and (role in named[a].roles or role in named[b].roles):
-                found.setdefault(reason, {})[f"{a} × {b}"] = None
-    said = (f"Not compared, since {reason}: {', '.join(names)}." for reason, names in found.items())
-    return " ".join(said) or "Every pair of these models can be compared."
 
 
 def common_roles(a: NormVectors, b: NormVectors) -> tuple[str, ...]:
@@ -166,15 +142,18 @@ def layer_text(layers: Iterable[int]) -> str:
     return f"layer{'s' if several else ''} {', '.join(parts)}"
 
 
+def by_reason(apart: Mapping[str, str]) -> str:
+    """Why roles stand apart, each reason once with its roles."""
+    return "; ".join(
+        f"{why} ({', '.join(role for role, reason in apart.items() if reason == why)})"
+        for why in dict.fromkeys(apart.values())
+    )
+
+
 def _nothing(a: NormVectors, b: NormVectors, refused: Mapping[str, str]) -> str:
     begun = f"Comparing '{a.source}' with '{b.source}': no norm of one can be set against a norm of the other"
-    by_reason: dict[str, list[str]] = {}
-    for role, reason in refused.items():
-        if not reason.startswith("only"):
-            by_reason.setdefault(reason, []).append(role)
-    if by_reason:
-        reasons = (f"{reason} ({', '.join(roles)})" for reason, roles in by_reason.items())
-        return f"{begun}: {'; '.join(reasons)}."
+    if why := by_reason({role: reason for role, reason in refused.items() if not reason.startswith("only")}):
+        return f"{begun}: {why}."
     have = " and ".join(f"'{one.source}' has {', '.join(one.roles) or 'none'}" for one in (a, b))
     return (
         f"{begun}. Only roles of the same name are compared; {have}. Pairs of different roles can be listed in a "

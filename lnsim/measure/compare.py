@@ -7,7 +7,7 @@ reason why it was not. A measure that is not defined is None and never NaN, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +27,12 @@ from lnsim.measure.comparable import (
 )
 from lnsim.measure.judge import Judgement, judge, why_apart
 from lnsim.measure.metrics import pairwise, undefined_rows
+from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
-__all__ = ["ONE_LAYER", "PairSummary", "RoleSummary", "summarise_pair", "summarise_role"]
-
-_MOST_A_ROLE = 9_999
-"""Permutations that one role costs at most; the verdict rests on a test of its own."""
-
-_MEANS = {"cosine_mean": "cosine", "pearson_mean": "pearson", "spearman_mean": "spearman", "rel_l2_mean": "rel_l2"}
+_MOST_A_ROLE = 9_999  # permutations that one role costs at most; the verdict rests on a test of its own
+_MEANS = ("cosine", "pearson", "spearman", "rel_l2")
 _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
 ONE_LAYER = f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose"
 _OF_NULL = ("pvalue", "null_mean", "null_std")
@@ -48,41 +45,29 @@ Matched = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class RoleSummary:
-    """What was measured in one role; None stands for a measure that is not defined, and ``notes`` say why.
-
-    Args:
-        cosine_mean: mean over layer numbers that both have; pearson_mean, spearman_mean and rel_l2_mean likewise. The
-            last is the length of the difference over that of a's vector.
-        changed_ratio: share of the values whose stored bits differ.
-        best_offset: layer of b minus layer of a where the mean r is largest; a selection.
-        alignment_rate: share of a's matched layers whose largest r is with b's layer of the same number.
-        margin: r of matched layers less the largest other r of the same layer of a, on average.
-        pvalue: one-sided, of the mean r of matched layers under permutations of the channels.
-        null_mean: mean of the r of these permutations; null_std is their standard deviation.
-        layers: the layer numbers compared; -1 stands for a norm outside the blocks.
-        by_layer: one record a layer compared: ``layer_a``, ``layer_b``, ``cosine`` and ``r``.
-        in_verdict: whether the role takes part in the verdict.
-        notes: why a measure is None, and what else a reader must know.
-    """
+    """What was measured in one role; None stands for a measure that is not defined, and ``notes`` say why."""
 
     n_layers_compared: int
+    # mean over layer numbers that both have; pearson_mean, spearman_mean and rel_l2_mean likewise. The last is
+    # the length of the difference over that of a's vector.
     cosine_mean: float | None
     pearson_mean: float | None
     spearman_mean: float | None
     rel_l2_mean: float | None
-    changed_ratio: float | None
-    best_offset: int | None
-    alignment_rate: float | None
-    margin: float | None
-    pvalue: float | None
-    null_mean: float | None
+    changed_ratio: float | None  # share of the values whose stored bits differ
+    best_offset: int | None  # layer of b minus layer of a where the mean r is largest; a selection
+    alignment_rate: float | None  # share of a's matched layers whose largest r is with b's layer of the same number
+    margin: float | None  # r of matched layers less the largest other r of the same layer of a, on average
+    pvalue: float | None  # one-sided, of the mean r of matched layers under permutations of the channels
+    null_mean: float | None  # mean of the r of these permutations; null_std is their standard deviation
     null_std: float | None
     n_permutations: int
     seed: int
-    layers: tuple[int, ...]
+    layers: tuple[int, ...]  # the layer numbers compared; -1 stands for a norm outside the blocks
+    # one record a layer compared: ``layer_a``, ``layer_b``, ``cosine`` and ``r``
     by_layer: tuple[Mapping[str, float | None], ...]
-    in_verdict: bool
-    notes: tuple[str, ...]
+    in_verdict: bool  # whether the role takes part in the verdict
+    notes: tuple[str, ...]  # why a measure is None, and what else a reader must know
 
     def __post_init__(self) -> None:
         values = (getattr(self, name) for name in self.__slots__)
@@ -93,17 +78,11 @@ class RoleSummary:
 
 @dataclass(frozen=True, slots=True)
 class PairSummary:
-    """Two models compared.
+    """Two models compared."""
 
-    Args:
-        roles: what was measured, by role; none where nothing can be compared.
-        not_compared: by role, why it, or which of its layers, had no counterpart.
-        judgement: the verdict, and the test that it rests on.
-    """
-
-    roles: Mapping[str, RoleSummary]
-    not_compared: Mapping[str, str]
-    judgement: Judgement
+    roles: Mapping[str, RoleSummary]  # what was measured, by role; none where nothing can be compared
+    not_compared: Mapping[str, str]  # by role, why it, or which of its layers, had no counterpart
+    judgement: Judgement  # the verdict, and the test that it rests on
 
     @property
     def verdict(self) -> str:
@@ -118,17 +97,11 @@ def summarise_pair(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, planned: None,
 ) -> PairSummary:
-    """Compare every role that both models have, and judge the pair.
+    """Compare every role that both models have, and judge the pair; lengths of differences are over those of a.
 
-    Args:
-        a: one model; lengths of differences are over those of its vectors.
-        b: the other.
-        n_permutations: of the channels that a test may cost; the test of a role costs 9,999 at most.
-        seed: of the permutations; they are the same ones for all roles of one width.
-        progress: told how many roles are done of how many, the verdict being one more.
-
-    Raises:
-        ComparisonError: when what is added to the stored γ is not known; the message says why.
+    A test may cost `n_permutations` of the channels, that of a role 9,999 at most; they are the same ones for all roles
+    of one width. `progress` is told how many roles are done of how many, the verdict being one more. ComparisonError
+    when what is added to the stored γ is not known says why.
     """
     judgement = judge([(a, b)], n_permutations, seed)[0]
     refused = not_comparable_roles(a, b)
@@ -153,38 +126,37 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
     layers, rows_a, rows_b = matched_layers(a, b)
     notes: list[str] = []
     matched = a.scale[rows_a], b.scale[rows_b]
-    means = {name: _mean(name, metric, matched, layers.tolist(), notes) for name, metric in _MEANS.items()}
-    apart = why_apart(a.role)
-    measured: dict[str, Any] = {
-        **means,
-        "changed_ratio": _changed(a, b, (rows_a, rows_b), notes),
-        **_aligned(a, b, notes),
-        "by_layer": _by_layer(matched, layers.tolist()),
-        **_tested(matched, orders, notes, means["pearson_mean"]),
-    }
+    values = {metric: np.diag(pairwise(*matched, metric)) for metric in _MEANS}
+    means: dict[str, Any] = {f"{name}_mean": _mean(name, values[name], matched, layers, notes) for name in _MEANS}
+    cosines, rs = ([one if math.isfinite(one) else None for one in values[name].tolist()] for name in _MEANS[:2])
+    by_layer = zip(layers.tolist(), cosines, rs, strict=True)
     return RoleSummary(
-        **measured,
-        layers=tuple(layers.tolist()),
         n_layers_compared=len(layers),
+        **means,
+        changed_ratio=_changed(a, b, (rows_a, rows_b), notes),
+        **_aligned(a, b, notes),
+        **_tested(matched, orders, notes, means["pearson_mean"]),
         n_permutations=int(orders.shape[1]),
         seed=seed,
-        in_verdict=not apart,
+        layers=tuple(layers.tolist()),
+        by_layer=tuple({"layer_a": layer, "layer_b": layer, "cosine": one, "r": r} for layer, one, r in by_layer),
+        in_verdict=not why_apart(a.role),
         notes=tuple(notes),
     )
 
 
-def _mean(name: str, metric: str, matched: Matched, layers: Sequence[int], notes: list[str]) -> float | None:
+def _mean(metric: str, values: Floats, matched: Matched, layers: Iterable[int], notes: list[str]) -> float | None:
     """The mean over matched layers, or None with a note."""
-    values = np.diag(pairwise(*matched, metric))
     if np.isfinite(values).all():
         return float(values.mean())
     reasons = [
-        f"layer {layers[row]} of {side} {reason}"
+        f"layer {layer} of {side} {reason}"
         for side, rows in zip("ab", matched, strict=True)
         for reason, mask in undefined_rows(rows, metric, side)[1].items()
-        for row in np.flatnonzero(mask).tolist()
+        for layer, undefined in zip(layers, mask, strict=True)
+        if undefined
     ]
-    notes.append(f"{name} is not defined: {'; '.join(reasons)}")
+    notes.append(f"{metric}_mean is not defined: {'; '.join(reasons)}")
     return None
 
 
@@ -208,19 +180,10 @@ def _aligned(a: RoleVectors, b: RoleVectors, notes: list[str]) -> dict[str, Any]
     return dict(zip(_OF_ALIGNMENT, (matrix.best_offset(), matrix.alignment_rate(), matrix.margin()), strict=True))
 
 
-def _tested(matched: Matched, orders: Orders, notes: list[str], pearson: float | None) -> dict[str, float | None]:
+def _tested(matched: Matched, orders: Orders, notes: list[str], pearson: float | None) -> dict[str, Any]:
     """The mean r of matched layers against permuted channels."""
     if pearson is None:
         notes.append("pvalue, null_mean, null_std are not defined: the mean r is not")
         return dict.fromkeys(_OF_NULL)
     null = matched_null(*matched, orders)
     return dict(zip(_OF_NULL, (null.pvalue, null.null_mean, null.null_std), strict=True))
-
-
-def _by_layer(matched: Matched, layers: Sequence[int]) -> tuple[Mapping[str, float | None], ...]:
-    cosines, correlations = (np.diag(pairwise(*matched, metric)).tolist() for metric in ("cosine", "pearson"))
-    defined = ([value if math.isfinite(value) else None for value in values] for values in (cosines, correlations))
-    return tuple(
-        {"layer_a": layer, "layer_b": layer, "cosine": cosine, "r": r}
-        for layer, cosine, r in zip(layers, *defined, strict=True)
-    )

@@ -17,13 +17,11 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors, key_of
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.channel_order import FIRES, channel_order
-from lnsim.measure.comparable import common_roles, layer_text, matched_layers, same_bits, two_widths
+from lnsim.measure.comparable import by_reason, common_roles, layer_text, matched_layers, same_bits, two_widths
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats, holm
 from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_test, r_interval
 from lnsim.measure.verdict import STRENGTHS, Evidence, sentence, verdict
-
-__all__ = ["Judgement", "Pair", "Rows", "judge", "judged", "matched_rows", "why_apart"]
 
 Pair = tuple[NormVectors, NormVectors] | tuple[NormVectors, NormVectors, Sequence[tuple[str, str]]]
 """Two models, and the roles to set against each other where those are not the ones of the same name."""
@@ -44,47 +42,29 @@ def why_apart(role: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What of two models takes part in a verdict.
+    """What of two models takes part in a verdict."""
 
-    Args:
-        stacks: matched rows of a and b, one pair of arrays a hidden size.
-        roles: those that take part, one of each model.
-        apart: by what was left out, why.
-        ordered: whether something was left out because the channels of both have an order of their own.
-        places: layers of the shorter stack whose best partner has the ``same`` number, lies ``elsewhere``, or that are
-            ``without``, over the roles that take part.
-        one_length: whether both stacks have the same layer numbers in all of them.
-        identical: whether the stored bits, and the layers, are the same in every role asked for; one has a pattern.
-        obstacle: why nothing can be tested; empty where something can.
-    """
-
-    stacks: tuple[Stack, ...]
-    roles: tuple[tuple[str, str], ...]
-    apart: Mapping[str, str]
-    ordered: bool
+    stacks: tuple[Stack, ...]  # matched rows of a and b, one pair of arrays a hidden size
+    roles: tuple[tuple[str, str], ...]  # those that take part, one of each model
+    apart: Mapping[str, str]  # by what was left out, why
+    ordered: bool  # whether something was left out because the channels of both have an order of their own
+    # layers of the shorter stack whose best partner has the ``same`` number, lies ``elsewhere``, or that are
+    # ``without``, over the roles that take part
     places: Mapping[str, int]
-    one_length: bool
-    identical: bool
-    obstacle: str = ""
+    one_length: bool  # whether both stacks have the same layer numbers in all of them
+    identical: bool  # whether the stored bits, and the layers, are the same in every role asked for; one has a pattern
+    obstacle: str = ""  # why nothing can be tested; empty where something can
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on one pair.
+    """The verdict on one pair."""
 
-    Args:
-        key: one of ``verdict.RULES``.
-        obstacle: what stands in the way of a comparison, where the key is ``not_comparable``.
-        test: of the pair, None where nothing could be tested.
-        p_adjusted: its p, adjusted over the pairs judged together (Holm 1979); None without a test.
-        rows: what took part, and what did not.
-    """
-
-    key: str
-    obstacle: str
-    test: PairTest | None
-    p_adjusted: float | None
-    rows: Rows
+    key: str  # one of ``verdict.RULES``
+    obstacle: str  # what stands in the way of a comparison, where the key is ``not_comparable``
+    test: PairTest | None  # of the pair, None where nothing could be tested
+    p_adjusted: float | None  # its p, adjusted over the pairs judged together (Holm 1979); None without a test
+    rows: Rows  # what took part, and what did not
 
     def interval(self) -> tuple[float | None, float | None]:
         """The ends of an interval of r that holds 95 % of draws of the channels; None without a test."""
@@ -106,13 +86,9 @@ def judge(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, planned: None,
 ) -> list[Judgement]:
-    """Judge pairs that were asked about together, in the order given.
+    """Judge pairs that were asked about together, in the order given; one may cost `most` permutations of the channels.
 
-    Args:
-        pairs: two models, and the roles to set against each other where those are not the ones of the same name.
-        most: permutations of the channels that one pair may cost.
-        seed: of the permutations.
-        progress: told how many pairs are tested of how many.
+    `progress` is told how many pairs are tested of how many.
     """
     levels, rows, tests = levels_for(len(pairs)), [], []
     for place, (a, b, *roles) in enumerate(pairs):
@@ -126,23 +102,16 @@ def judge(
 def judged(rows: Sequence[Rows], tests: Sequence[PairTest | None], most: int = MOST) -> list[Judgement]:
     """The verdicts on pairs that were asked about together: Holm over those tested, then a sentence for each.
 
-    Args:
-        rows: what takes part, a pair each.
-        tests: of these rows; None where nothing can be tested.
-        most: permutations that a pair might have cost.
+    A test is None where nothing can be tested; each might have cost `most` permutations.
     """
     adjusted = iter(holm([test.pvalue for test in tests if test]))
     return [_judged(one, test, next(adjusted) if test else None, most) for one, test in zip(rows, tests, strict=True)]
 
 
 def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]] | None = None, seed: int = 0) -> Rows:
-    """The rows of two models that take part in a verdict.
+    """The rows of two models that take part in a verdict: of these roles of each, or of those of the same name.
 
-    Args:
-        a: one model.
-        b: the other.
-        roles: one of each model, to be set against each other; those of the same name where None.
-        seed: of the permutations that look for an order of the channels.
+    `seed` is that of the permutations that look for an order of the channels.
     """
     wanted = list(roles or [])
     if roles is None:
@@ -171,7 +140,7 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
         places=_places(matched),
         one_length=all(np.array_equal(one.layers, other.layers) for one, other in matched),
         identical=bool(taken) and all(same_bits(*both) for both in every),
-        obstacle="" if stacks else "; ".join(f"{why} ({', '.join(there)})" for why, there in _by_reason(apart).items()),
+        obstacle="" if stacks else by_reason(apart),
     )
 
 
@@ -187,13 +156,6 @@ def _stacked(rows: Sequence[Stack]) -> tuple[Stack, ...]:
     return tuple(
         (np.concatenate([a for a, _ in some]), np.concatenate([b for _, b in some])) for some in by_size.values()
     )
-
-
-def _by_reason(apart: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for role, reason in apart.items():
-        found.setdefault(reason, []).append(role)
-    return found
 
 
 def _has(model: NormVectors, role: str) -> bool:

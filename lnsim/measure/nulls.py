@@ -17,8 +17,6 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.tables import card, table
 
-__all__ = ["LEVEL", "NullResult", "centred_unit", "holm", "pvalue", "shuffled_layers"]
-
 LEVEL = 0.05
 """An adjusted p-value below this is counted; the counts stand beside the p-values themselves."""
 
@@ -75,10 +73,8 @@ def pvalue(statistic: float, null_distribution: npt.ArrayLike, alternative: str 
     """Judge a statistic against its null distribution: p = (1 + hits) / (1 + n).
 
     A hit is a permutation whose statistic is at least as large, by absolute value where two-sided (Phipson and Smyth
-    2010: the true order counts as one of the permutations).
-
-    Raises:
-        ComparisonError: when the null is empty or undefined somewhere, or the alternative is unknown.
+    2010: the true order counts as one of the permutations). ComparisonError when the null is empty or undefined
+    somewhere, or the alternative is unknown.
     """
     null = np.asarray(null_distribution, dtype=np.float64)
     if not null.size or not np.isfinite(null).all() or not np.isfinite(statistic):
@@ -94,12 +90,9 @@ def pvalue(statistic: float, null_distribution: npt.ArrayLike, alternative: str 
 
 
 def shuffled_layers(models: Mapping[str, NormVectors], roles: Sequence[str], seed: int) -> dict[str, NormVectors]:
-    """The same models with the channels of every layer shuffled, each on its own; means and spreads stay.
+    """The same models, by key, with the channels of every layer of these roles shuffled, each on its own.
 
-    Args:
-        models: vectors by key; every other role is left as it is.
-        roles: roles shuffled, where a model has them.
-        seed: of the generator; every model and role has its own stream, so leaving one out changes no other.
+    Means and spreads stay. Every model and role has its own stream of random numbers: leaving one out changes no other.
     """
 
     def shuffled(key: str, role: str, one: RoleVectors) -> RoleVectors:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,26 +25,19 @@ from lnsim.measure.nulls import Floats, centred_unit
 from lnsim.measure.permutation import order_stream, permuted_sums
 from lnsim.measure.rows import ranks
 
-__all__ = [
-    "LEVELS", "MOST", "STRONG", "WEAK", "PairTest", "Stack", "every_pair", "levels_for", "pair_test", "r_interval",
-]  # fmt: skip
-
 STRONG, WEAK = LEVELS = (0.001, 0.05)
 """Adjusted p up to which a signal is called strong, and weak."""
 
 MOST = 99_999
 """Permutations after which the drawing ends, whatever is settled."""
 
-_KINDS: tuple[Callable[[Floats], Floats], ...] = (np.asarray, ranks)
+KINDS: tuple[Callable[[Floats], Floats], ...] = (np.asarray, ranks)
+"""What is done to the rows before r is taken: nothing, and ranks."""
+
 _FIRST_LOOK = 200
-_AT_ONCE = 10_000
-"""Permutations held at a time: of 4,096 channels they take 82 MB."""
-
-_FAR = 2
-"""Times the largest value of any permutation: no further one is then expected to reach the statistic."""
-
-_OUTSIDE = 0.01
-"""Chance that the interval misses p at some look."""
+_AT_ONCE = 10_000  # permutations held at a time: of 4,096 channels they take 82 MB
+_FAR = 2  # times the largest value of any permutation: no further one is then expected to reach the statistic
+_OUTSIDE = 0.01  # chance that the interval misses p at some look
 
 Stack = tuple[Floats, Floats]
 """Matched rows of two models, both of shape ``(n_rows, hidden_size)``."""
@@ -53,24 +45,15 @@ Stack = tuple[Floats, Floats]
 
 @dataclass(frozen=True, slots=True)
 class PairTest:
-    """What one test of two models found.
+    """What one test of two models found."""
 
-    Args:
-        r: mean Pearson r over all rows; rank_r is that of ranks.
-        p_r: (1 + hits) / (1 + n_permutations) of the first; p_ranks is that of the second.
-        low: of the larger of the two p, the lower end of the interval that the draws allow; high is the upper one.
-        n_rows: norms compared, over all roles.
-        n_permutations: how many were drawn.
-        seed: of the draws.
-    """
-
-    r: float
+    r: float  # mean Pearson r over all rows; rank_r is that of ranks
     rank_r: float
-    p_r: float
+    p_r: float  # (1 + hits) / (1 + n_permutations) of the first; p_ranks is that of the second
     p_ranks: float
-    low: float
+    low: float  # of the larger of the two p, the lower end of the interval that the draws allow; high is the upper one
     high: float
-    n_rows: int
+    n_rows: int  # norms compared, over all roles
     n_permutations: int
     seed: int
 
@@ -100,21 +83,15 @@ def levels_for(n_pairs: int) -> tuple[float, ...]:
 
 
 def pair_test(stacks: Sequence[Stack], levels: Sequence[float] = LEVELS, most: int = MOST, seed: int = 0) -> PairTest:
-    """Test matched rows of two models, given as one stack a hidden size.
+    """Test matched rows of two models, given as one stack a hidden size: row i of one beside row i of the other.
 
-    Args:
-        stacks: rows of either model; row i of one is compared with row i of the other.
-        levels: where p must be known to lie on one side.
-        most: permutations after which the drawing ends.
-        seed: of the permutations.
-
-    Raises:
-        ComparisonError: when there is no row, the shapes differ, or a row is constant.
+    The drawing ends where p is known to lie on one side of each level, or after `most` permutations. ComparisonError
+    when there is no row, the shapes differ, or a row is constant.
     """
     n_rows = sum(len(a) for a, _ in stacks)
     if not n_rows or most < 1:
         raise ComparisonError(f"Testing a pair: expected matched rows and a permutation, found {n_rows} and {most}.")
-    kinds = [[_units(a, b, kind) for a, b in stacks] for kind in _KINDS]
+    kinds = [[_units(a, b, kind) for a, b in stacks] for kind in KINDS]
     observed = [sum(float(np.sum(a * b)) for a, b in kind) / n_rows for kind in kinds]
     hits, largest, drawn, looks = np.zeros(2, dtype=int), np.zeros(2), 0, list(_looks(most))
     streams = [order_stream(a.shape[1], seed) for a, _ in stacks]
@@ -138,13 +115,7 @@ def pair_test(stacks: Sequence[Stack], levels: Sequence[float] = LEVELS, most: i
 
 
 def r_interval(stacks: Sequence[Stack], seed: int, n_draws: int = 999) -> tuple[float, float]:
-    """The middle 95 % of the mean r where channels are drawn with replacement, the same ones for all rows of a stack.
-
-    Args:
-        stacks: as ``pair_test`` takes them.
-        seed: of the draws.
-        n_draws: how many.
-    """
+    """The middle 95 % of the mean r where channels are drawn with replacement, the same ones for every row."""
     total = np.zeros(n_draws)
     for a, b in stacks:
         size = a.shape[1]
@@ -157,30 +128,6 @@ def r_interval(stacks: Sequence[Stack], seed: int, n_draws: int = 999) -> tuple[
         total += ((both - mean_a * mean_b) / spread).sum(axis=1)
     low, high = np.quantile(total / sum(len(a) for a, _ in stacks), (0.025, 0.975))
     return float(low), float(high)
-
-
-def every_pair(rows: npt.NDArray[Any], n_permutations: int, seed: int) -> tuple[Floats, Floats]:
-    """Mean r and p of every pair of models of one shape: one permutation for all of them at a time.
-
-    Args:
-        rows: shape ``(n_models, n_rows, hidden_size)``; row i of one model is compared with row i of another.
-        n_permutations: of the channels.
-        seed: of the permutations.
-
-    Returns:
-        Two matrices over the models: the mean r, and the larger of the p by r and by ranks. The p of a pair (i, j) is
-        that with the channels of j permuted; the diagonal, a model beside itself, has no meaning.
-    """
-    n, each, size = rows.shape
-    flat = np.asarray(rows, dtype=np.float64).reshape(-1, size)
-    units = [centred_unit(kind(flat)).reshape(n, each, size) for kind in _KINDS]
-    observed = [unit.reshape(n, -1) @ unit.reshape(n, -1).T for unit in units]
-    hits = np.zeros((2, n, n), dtype=int)
-    for order in order_stream(size, seed)(n_permutations).T:
-        for place, (unit, value) in enumerate(zip(units, observed, strict=True)):
-            moved = np.take(unit, order, axis=2).reshape(n, -1)
-            hits[place] += unit.reshape(n, -1) @ moved.T >= value - 1e-12
-    return observed[0] / each, (1 + hits.max(axis=0)) / (1 + n_permutations)
 
 
 def _units(a: npt.ArrayLike, b: npt.ArrayLike, kind: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:

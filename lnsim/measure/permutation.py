@@ -30,28 +30,14 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
 from lnsim.measure.rows import prepared
 
-__all__ = [
-    "Orders", "channel_orders", "layer_values", "matched_null", "order_stream", "permutation_test", "permuted_sums",
-    "shared_null_std",
-]  # fmt: skip
-
 Orders = npt.NDArray[np.unsignedinteger[Any]]
 """Permutations of the channels, one a column: ``channel_orders`` makes them."""
 
-_BATCH = 2**17
-"""Entries of permutations drawn at a time, 1 MB, so that no second array of all of them is needed."""
-
-_BLOCK = 64
-"""Rows at a time of the matrix of channel products: 64 of 4,096 channels take 2 MB, which stays in the cache."""
-
-_FEW = 1_000
-"""Up to so many permutations all channels of a block are gathered in one call; of more, one channel at a time."""
-
-_CHANNELS = 256
-"""Channels at a time where every layer has its own correlation."""
-
-_VALUES = 48_000
-"""Values gathered at a time there: 384 kB, less than half of a core's own cache."""
+_BATCH = 2**17  # entries of permutations drawn at a time, 1 MB, so that no second array of all of them is needed
+_BLOCK = 64  # rows at a time of the matrix of channel products: of 4,096 channels 2 MB, which stays in the cache
+_FEW = 1_000  # up to so many permutations all channels of a block are gathered in one call; of more, one at a time
+_CHANNELS = 256  # channels at a time where every layer has its own correlation
+_VALUES = 48_000  # values gathered at a time there: 384 kB, less than half of a core's own cache
 
 
 def permutation_test(
@@ -100,10 +86,8 @@ def permutation_test(
 def channel_orders(hidden_size: int, n_permutations: int, seed: int) -> Orders:
     """Permutations of the channels, shape ``(hidden_size, n_permutations)``: entry (i, k) is where i goes in the k-th.
 
-    Several tests of one hidden size may share them; 9,999 of 4,096 channels take 82 MB.
-
-    Raises:
-        ComparisonError: when there is no channel or no permutation.
+    Several tests of one hidden size may share them; 9,999 of 4,096 channels take 82 MB. ComparisonError when there is
+    no channel or no permutation.
     """
     if hidden_size < 1 or n_permutations < 1:
         raise ComparisonError(

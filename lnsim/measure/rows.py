@@ -17,11 +17,6 @@ import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 
-__all__ = [
-    "CORRELATIONS", "MAX_MAGNITUDE", "TAIL", "Matrix", "RowStatistics", "centre", "check_pair", "check_rows", "lengths",
-    "prepared", "ranks", "row_statistics", "scale", "trimmed", "widen", "winsorised",
-]  # fmt: skip
-
 Matrix = npt.NDArray[np.float64]
 
 MAX_MAGNITUDE = 1e150
@@ -37,23 +32,15 @@ _NARROW_FLOATS = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowStatistics:
-    """Statistics of each row, all of shape ``(n_layers,)`` and float64.
+    """Statistics of each row, all of shape ``(n_layers,)`` and float64."""
 
-    Args:
-        mean: arithmetic mean over the channels.
-        std: standard deviation over the channels, ddof 0.
-        norm: Euclidean length.
-        min: smallest value.
-        max: largest value.
-        share: mean over root mean square, in [-1, 1]: how much of the vector points along (1, 1, ..., 1). Its square
-            is the part of the squared length that the mean alone explains. NaN for an all-zero row.
-    """
-
-    mean: Matrix
-    std: Matrix
-    norm: Matrix
-    min: Matrix
-    max: Matrix
+    mean: Matrix  # arithmetic mean over the channels
+    std: Matrix  # standard deviation over the channels, ddof 0
+    norm: Matrix  # Euclidean length
+    min: Matrix  # smallest value
+    max: Matrix  # largest value
+    # mean over root mean square, in [-1, 1]: how much of the vector points along (1, 1, ..., 1). Its square is
+    # the part of the squared length that the mean alone explains. NaN for an all-zero row.
     share: Matrix
 
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from lnsim.errors import ComparisonError
 from lnsim.measure.pair_test import LEVELS, STRONG, WEAK
 
-__all__ = ["READINGS", "RULES", "SENTENCES", "SIGNALS", "STRENGTHS", "Evidence", "sentence", "verdict"]
-
 READINGS = (
     "one was trained further from the other; both were trained further from one base; or both began with the same "
     "initial random numbers"
@@ -28,28 +26,20 @@ READINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What was measured on one pair of models.
+    """What was measured on one pair of models."""
 
-    Args:
-        pvalue: of the pair, adjusted over the pairs that were asked about together; low and high are the ends of the
-            interval that the permutations drawn allow, adjusted likewise. None where nothing was tested.
-        least: the smallest adjusted p that the permutations could have given.
-        ordered: whether the channels of both models have an order of their own.
-        identical: whether all stored bits, and the layers, are the same.
-        same: layers of the shorter stack whose best partner has the same number; elsewhere and without likewise.
-        one_length: whether both stacks have the same layer numbers.
-    """
-
+    # of the pair, adjusted over the pairs that were asked about together; low and high are the ends of the
+    # interval that the permutations drawn allow, adjusted likewise. None where nothing was tested.
     pvalue: float | None
     low: float = 0.0
     high: float = 1.0
-    least: float = 0.0
-    ordered: bool = False
-    identical: bool = False
-    same: int = 0
+    least: float = 0.0  # the smallest adjusted p that the permutations could have given
+    ordered: bool = False  # whether the channels of both models have an order of their own
+    identical: bool = False  # whether all stored bits, and the layers, are the same
+    same: int = 0  # layers of the shorter stack whose best partner has the same number; elsewhere and without likewise
     elsewhere: int = 0
     without: int = 0
-    one_length: bool = True
+    one_length: bool = True  # whether both stacks have the same layer numbers
 
     def __post_init__(self) -> None:
         p = 1.0 if self.pvalue is None else self.pvalue
@@ -74,48 +64,48 @@ class Evidence:
         return self.pvalue is not None and self.pvalue <= level
 
 
-_RULES: tuple[tuple[str, str, Callable[[Evidence], bool], str], ...] = (
+_RULES: tuple[tuple[str, str, Callable[[Evidence], bool], str, str], ...] = (
     ("identical", "identical", lambda found: found.identical,
-     "the same layers, and every weight and bias compared has the same stored bits"),
-    ("own_order", "not_decided", lambda found: found.ordered, "the channels of both models have an order of their own"),
+     "the same layers, and every weight and bias compared has the same stored bits",
+     "Identical, bit for bit, in every norm vector compared."),
+    ("own_order", "not_decided", lambda found: found.ordered,
+     "the channels of both models have an order of their own",
+     "Not decided: the channels of both models have an order of their own, as fixed positions give them, so that "
+     "strangers agree too."),
     ("not_comparable", "not_comparable", lambda found: found.pvalue is None,
-     "no norm of one can be set against a norm of the other"),
+     "no norm of one can be set against a norm of the other", "Not comparable: {why}."),
     ("too_few", "not_decided", lambda found: found.least > WEAK,
-     "with so few permutations no p could be at or below the weak level"),
-    ("border", "border", lambda found: found.open, "the permutations leave open on which side of a level p is"),
+     "with so few permutations no p could be at or below the weak level",
+     "Not decided: too few permutations for this many pairs."),
+    ("border", "border", lambda found: found.open, "the permutations leave open on which side of a level p is",
+     "On the border of a level: the permutations drawn leave open on which side it lies."),
     ("one_by_one", "strong", lambda found: found.at_most(STRONG) and found.in_step,
-     "strong; the stacks have the same layers, and most have their best partner at the same number"),
+     "strong; the stacks have the same layers, and most have their best partner at the same number",
+     f"Strong shared-origin signal, layer by layer. Compatible with: {READINGS}."),
     ("rearranged", "strong", lambda found: found.at_most(STRONG) and found.same + found.elsewhere > 0,
-     "strong; layers have partners, but not so"),
-    ("unplaced", "strong", lambda found: found.at_most(STRONG), "strong; no layer has a partner"),
-    ("weak", "weak", lambda found: found.at_most(WEAK), "p is at or below the weak level"),
-    ("none", "none", lambda found: True, "p is above the weak level"),
+     "strong; layers have partners, but not so",
+     "Strong shared-origin signal, layers not one by one, as where layers were cut, repeated or moved. Compatible "
+     f"with: {READINGS}."),
+    ("unplaced", "strong", lambda found: found.at_most(STRONG), "strong; no layer has a partner",
+     f"Strong shared-origin signal, no layer with a close partner. Compatible with: {READINGS}."),
+    ("weak", "weak", lambda found: found.at_most(WEAK), "p is at or below the weak level",
+     f"Weak signal: about one pair of strangers in twenty gives as much. Compatible with: chance; {READINGS}."),
+    ("none", "none", lambda found: True, "p is above the weak level",
+     "No shared-origin signal in the norm vectors; this does not show independence."),
 )  # fmt: skip
+"""Key, strength, rule, rule in words, and sentence, in which ``{why}`` is what stands in the way of a comparison."""
 
-RULES: Mapping[str, str] = {key: where for key, _, _, where in _RULES}
+RULES: Mapping[str, str] = {key: where for key, _, _, where, _ in _RULES}
 """When each sentence is chosen, in the order in which they are tried."""
 
-STRENGTHS: Mapping[str, str] = {key: strength for key, strength, _, _ in _RULES}
+STRENGTHS: Mapping[str, str] = {key: strength for key, strength, *_ in _RULES}
 """How strong a sentence is, by its key."""
+
+SENTENCES: Mapping[str, str] = {key: says for key, *_, says in _RULES}
+"""Every sentence by its key."""
 
 SIGNALS = tuple(key for key, strength in STRENGTHS.items() if strength in ("identical", "strong"))
 """Keys of the sentences that speak of a signal that strangers do not give."""
-
-SENTENCES: Mapping[str, str] = {
-    "identical": "Identical, bit for bit, in every norm vector compared.",
-    "own_order": "Not decided: the channels of both models have an order of their own, as fixed positions give "
-    "them, so that strangers agree too.",
-    "not_comparable": "Not comparable: {why}.",
-    "too_few": "Not decided: too few permutations for this many pairs.",
-    "border": "On the border of a level: the permutations drawn leave open on which side it lies.",
-    "one_by_one": f"Strong shared-origin signal, layer by layer. Compatible with: {READINGS}.",
-    "rearranged": "Strong shared-origin signal, layers not one by one, as where layers were cut, repeated or "
-    f"moved. Compatible with: {READINGS}.",
-    "unplaced": f"Strong shared-origin signal, no layer with a close partner. Compatible with: {READINGS}.",
-    "weak": f"Weak signal: about one pair of strangers in twenty gives as much. Compatible with: chance; {READINGS}.",
-    "none": "No shared-origin signal in the norm vectors; this does not show independence.",
-}
-"""Every sentence by its key; ``{why}`` is what stands in the way of a comparison."""
 
 _REPLICA = "REPLICA, synthetic vectors. "
 
@@ -127,4 +117,4 @@ def sentence(key: str, obstacle: str = "", replica: bool = False) -> str:
 
 def verdict(evidence: Evidence) -> str:
     """The key of the first sentence whose rule fits, one of RULES."""
-    return next(key for key, _, holds, _ in _RULES if holds(evidence))
+    return next(key for key, _, holds, *_ in _RULES if holds(evidence))

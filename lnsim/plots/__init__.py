@@ -6,7 +6,7 @@ Nothing here saves or shows; a page does. Each function takes ``ax=None``, and `
 from lnsim.plots.curves import curves, scatter
 from lnsim.plots.maps import maps
 from lnsim.plots.panels import broken, facets, key, name_ends, panels, whole_numbers
-from lnsim.plots.strips import heaps, strips
+from lnsim.plots.strips import strips
 from lnsim.plots.style import (
     DIVERGING,
     GROUP_COLOURS,
@@ -23,5 +23,5 @@ from lnsim.plots.style import (
 
 __all__ = [
     "DIVERGING", "GROUP_COLOURS", "INK", "LABEL", "NULL", "QUIET", "SEQUENTIAL", "Moving", "broken", "curves", "facets",
-    "heaps", "key", "maps", "name_ends", "palette", "panels", "scatter", "strips", "style", "styled", "whole_numbers",
+    "key", "maps", "name_ends", "palette", "panels", "scatter", "strips", "style", "styled", "whole_numbers",
 ]  # fmt: skip

@@ -13,10 +13,7 @@ from lnsim.plots.panels import name_ends, new_axes, whole_numbers
 from lnsim.plots.style import DASHES, INK, LABEL, MARKERS, NULL, QUIET, palette, styled
 from lnsim.words import group_name, header_text
 
-__all__ = ["curves", "scatter"]
-
-_MANY = 15
-"""Lines of more points than this have no markers."""
+_MANY = 15  # lines of more points than this have no markers
 
 
 @styled

@@ -16,10 +16,7 @@ from lnsim.plots.panels import broken, panels
 from lnsim.plots.style import DIVERGING, INK, LABEL, SEQUENTIAL, styled
 from lnsim.words import header_text, rounded
 
-__all__ = ["maps"]
-
-_MOST_NUMBERS = 12
-"""Maps with at most this many rows and columns have their numbers written in."""
+_MOST_NUMBERS = 12  # maps with at most this many rows and columns have their numbers written in
 
 
 @styled
@@ -32,18 +29,13 @@ def maps(
     numbers: bool = False,
     limit: float = 1.0,
 ) -> Figure:
-    """One map a panel, all on one scale, whose ends are printed.
+    """One map a panel, all on one scale, whose ends are printed; NotebookError for a value that it would hide.
 
     Args:
         frames: by title; index and columns are layers, their names say of what.
         measure: ``r`` for a scale from minus to plus `limit`, anything else for one from the least value to the limit.
-        columns: maps in a row.
-        colours: of the titles.
+        columns: maps in a row; `colours` are those of their titles.
         numbers: True to write the numbers in, where a map has no more than 12 rows and columns.
-        limit: the upper end.
-
-    Raises:
-        NotebookError: when a value lies outside the scale, which a map would hide.
     """
     every = np.concatenate([frame.to_numpy(dtype=float).ravel() for frame in frames.values()])
     low = -limit if measure == "r" else float(np.floor(np.nanmin(every) * 20) / 20)

@@ -16,8 +16,6 @@ from matplotlib.ticker import MaxNLocator
 from lnsim.plots.style import INK, WIDTH, palette, readable, styled
 from lnsim.words import group_name, header_text
 
-__all__ = ["broken", "facets", "key", "name_ends", "new_axes", "panels", "whole_numbers"]
-
 
 class _Shown(Figure):
     """A figure of no open window: a notebook draws it where it is the last line of a cell, and nowhere else."""
@@ -66,16 +64,13 @@ def facets(
     """One panel for each value of a column, in order of appearance, all of one kind of picture.
 
     Args:
-        kind: a function of this package that takes a frame and an Axes: ``curves``, ``strips``, ``scatter``.
+        kind: a function of this package that takes a frame and an Axes: ``curves``, ``strips``, ``scatter``; `words`
+            are what it is called with besides.
         frame: long data.
-        by: the column (or columns) whose values are the panels.
-        columns: panels in a row.
-        height: inches of a row.
+        by: the column (or columns) whose values are the panels, `columns` of them in a row of so many inches `height`.
         sharex: as matplotlib's; so is `sharey`.
         title: above all panels.
-        titles: of the panels by value, where the name as tables write it will not do.
-        title_colours: of the panels' titles, by value.
-        words: what `kind` is called with besides.
+        titles: of the panels by value, where the name as tables write it will not do; `title_colours` likewise.
     """
     key = [by] if isinstance(by, str) else list(by)
     parts = list(frame.groupby(key, sort=False, observed=True))

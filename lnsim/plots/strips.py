@@ -1,4 +1,4 @@
-"""This module draws numbers in rows: a strip of marks for each category, and heaps of values one above the other."""
+"""This module draws numbers in rows: a strip of marks for each category."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ import seaborn as sns
 from matplotlib.axes import Axes
 
 from lnsim.plots.panels import new_axes
-from lnsim.plots.style import INK, LABEL, NULL, QUIET, palette, readable, styled
+from lnsim.plots.style import INK, LABEL, NULL, palette, readable, styled
 from lnsim.words import header_text
-
-__all__ = ["heaps", "strips"]
-
-_BINS = 90
-_BULK_WIDTH = 0.6
-"""Share of a heap's width that all but stray values may take, so that its note has room."""
 
 
 @styled
@@ -95,40 +89,3 @@ def _named(ax: Axes, frame: pd.DataFrame, y: str, hue: str, order: list[Any], fo
     for label, name in zip(ax.get_yticklabels(), order, strict=False):
         label.set(fontsize=size, color=readable(found[hues[name][0]]) if len(hues[name]) == 1 else LABEL)
     ax.tick_params(axis="x", labelsize=10)
-
-
-@styled
-def heaps(
-    values: pd.DataFrame,
-    *,
-    colours: Mapping[Any, str] | None = None,
-    notes: Mapping[Any, str] | None = None,
-    bins: int = _BINS,
-    ax: Axes | None = None,
-) -> Axes:
-    """How values lie: one heap a column, one above the other, on one scale that holds every value.
-
-    Args:
-        values: one row a channel, one column a heap; undefined values are left out.
-        colours: by column; grey where not named.
-        notes: by column, a line or two at the right of the heap.
-        bins: over the whole scale.
-        ax: where to draw; a new Axes where None.
-    """
-    ax = new_axes(ax, 0.6 * values.shape[1] + 1.0)
-    every = values.to_numpy(dtype=float)
-    low, high = min(0.0, float(np.nanmin(every))), max(0.0, float(np.nanmax(every)))
-    if notes:
-        high = max(high, low + (float(np.nanpercentile(every, 99.5)) - low) / _BULK_WIDTH)
-    edges = np.linspace(low, high, bins)
-    for place, name in enumerate(values.columns):
-        base = values.shape[1] - 1 - place
-        counts = np.histogram(values[name].dropna(), bins=edges)[0]
-        colour = (colours or {}).get(name, QUIET)
-        ax.stairs(base + 0.9 * counts / counts.max(), edges, baseline=base, fill=True, color=colour)
-        ax.text(1.0, base + 0.86, (notes or {}).get(name, ""), ha="right", va="top", fontsize=9, color=LABEL,
-                transform=ax.get_yaxis_transform())  # fmt: skip
-    ax.axvline(0, color=LABEL, linewidth=0.9, linestyle=(0, (2, 2)))
-    ax.set_yticks(range(values.shape[1]), labels=[str(name) for name in values.columns[::-1]])
-    ax.set_ylim(-0.05, values.shape[1])
-    return ax

@@ -16,11 +16,6 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 
-__all__ = [
-    "DASHES", "DIVERGING", "GROUP_COLOURS", "INDEPENDENT", "INK", "LABEL", "MARKERS", "NULL", "QUIET", "RELATED",
-    "SEQUENTIAL", "WIDTH", "Moving", "palette", "readable", "style", "styled",
-]  # fmt: skip
-
 WIDTH = 6.8
 """Inches of a figure on a page."""
 
@@ -74,17 +69,11 @@ Drawn = TypeVar("Drawn")
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """A figure that changes: drawn frame by frame by whoever saves it.
+    """A figure that changes: drawn frame by frame by whoever saves it."""
 
-    Args:
-        figure: what is saved.
-        draw: draws the frame of a number, from 0.
-        n_frames: how many there are.
-    """
-
-    figure: Figure
-    draw: Callable[[int], None]
-    n_frames: int
+    figure: Figure  # what is saved
+    draw: Callable[[int], None]  # draws the frame of a number, from 0
+    n_frames: int  # how many there are
 
 
 def styled(function: Callable[Parameters, Drawn]) -> Callable[Parameters, Drawn]:

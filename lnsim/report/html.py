@@ -6,8 +6,7 @@ and the picture for the index are outputs of the notebook itself, so that a repo
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,37 +19,20 @@ from traitlets.config import Config
 from lnsim.errors import NotebookError
 from lnsim.report import markup
 from lnsim.report.markup import PAGE_MIME
-from lnsim.report.prose import clean_html, code_html, link_words, prose_html, slug
-from lnsim.report.record import Outcome
+from lnsim.report.notebooks import Outcome
+from lnsim.report.prose import clean_html, code_html, prose_html, slug
 from lnsim.report.saving import write_text
 
-__all__ = ["Report", "read_report", "write_report"]
-
-_NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
-_PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
-"""The first figure of a report, which its entry in the index shows smaller."""
 OF_TWO = "compare"
 """What stands in place of a number on the page of any two models, which has no index and no neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an executed notebook holds for its report and for the index; HTML is empty where it holds none.
+    """What an executed notebook holds for its report."""
 
-    Args:
-        title: the question.
-        page: the answer and all that came with it, as ``Page.answer`` wrote it.
-        thumbnail: the picture of the index entry as an `img` element.
-        headline: the figure for the top of the index as a `figure` element.
-        pairs, verdicts: the tables of the index in their scroll boxes.
-    """
-
-    title: str
-    page: Mapping[str, Any]
-    thumbnail: str
-    headline: str
-    pairs: str
-    verdicts: str
+    title: str  # the question
+    page: Mapping[str, Any]  # the answer and all that came with it, as ``Page.answer`` wrote it
     notebook: nbformat.NotebookNode = field(repr=False)
 
 
@@ -64,26 +46,17 @@ def read_report(path: Path) -> Report:
     pages = [output.data[PAGE_MIME] for output in outputs if PAGE_MIME in output.data]
     if not pages:
         raise NotebookError(f"Reading the executed notebook {path.name}: it gives no answer; call page.answer(...).")
-    pictures = [found for output in outputs for found in _PICTURE.findall(output.data.get("text/html", ""))]
-    return Report(
-        title=_take_title(notebook, path.name),
-        page=pages[-1],
-        thumbnail=clean_html(pictures[0]) if pictures else "",
-        headline=_for_index(outputs, "headline"),
-        pairs=_for_index(outputs, "headline_table"),
-        verdicts=_for_index(outputs, "verdicts"),
-        notebook=notebook,
-    )
+    return Report(_take_title(notebook, path.name), pages[-1], notebook)
 
 
-def _for_index(outputs: Sequence[Any], mark: str) -> str:
-    """The last output that is marked for the index, without its number on the page."""
-    marked = [output.data["text/html"] for output in outputs if output.metadata.get("lnsim", {}).get(mark)]
-    return _NUMBERED.sub("<b>", clean_html(marked[-1])) if marked else ""
-
-
-def write_report(report: Report, path: Path, before: Outcome | None = None, after: Outcome | None = None) -> Path:
-    """Write a report as one HTML file, with links to its neighbours and to the index."""
+def write_report(
+    report: Report,
+    path: Path,
+    before: Outcome | None = None,
+    after: Outcome | None = None,
+    linked: Callable[[str], str] = str,
+) -> Path:
+    """Write a report as one HTML file, with links to its neighbours and to the index; `linked` adds those of words."""
     page, alone = report.page, report.page["number"] == OF_TWO
     given = {
         "title": report.title, "page": page, "page_mime": PAGE_MIME, "contents": _mark_sections(report.notebook),
@@ -93,7 +66,7 @@ def write_report(report: Report, path: Path, before: Outcome | None = None, afte
         "css": markup.asset("report.css"), "script": markup.asset("theme.js") + markup.asset("tables.js"),
     }  # fmt: skip
     body, _ = _exporter().from_notebook_node(report.notebook, resources={"lnsim": given})
-    return write_text(path, body if alone else link_words(body, "../index.html"))
+    return write_text(path, linked(body))
 
 
 @cache

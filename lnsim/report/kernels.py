@@ -16,8 +16,6 @@ from typing import Any
 
 from lnsim.report.saving import PAGE_VARIABLE
 
-__all__ = ["kernel_manager"]
-
 _PRELOADED = ["ipykernel.kernelapp", "ipykernel.ipkernel", "scipy.stats", "lnsim.plots", "lnsim.report.page"]
 _INLINE = "module://matplotlib_inline.backend_inline"
 

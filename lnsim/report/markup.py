@@ -19,11 +19,6 @@ from lnsim.errors import NotebookError
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = [
-    "BADGES", "PAGE_MIME", "REPLICA_BANNER", "TEMPLATES", "answer", "asset", "badge", "columns", "figure", "filled",
-    "image", "inline", "provenance", "says", "typographic",
-]  # fmt: skip
-
 PAGE_MIME = "application/vnd.lnsim.page+json"
 """Output that carries the answer, the source and the models of a page."""
 
@@ -41,9 +36,7 @@ BADGES = {
 }
 """Class and words of the badge of each source of vectors."""
 
-_IN_SIGHT = 8
-"""Lines of provenance that are not folded."""
-
+_IN_SIGHT = 8  # lines of provenance that are not folded
 _CODE = re.compile(r"`([^`]+)`")
 _ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\d)")

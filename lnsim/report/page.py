@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
     from lnsim.study.catalog import Study
 
-__all__ = ["PAGE_MIME", "Page"]
-
 _REPLICA_FINDS = "Nothing about models: this page tests the code on synthetic vectors, and its numbers are theirs."
 _REPLICA_TRUST = "The vectors were drawn to match published means, spreads and correlations, so these come out again."
 _REPLICA_SHOWS = "That every step of this page runs on vectors of the shapes that the real checkpoints have."
@@ -43,22 +41,15 @@ _REPLICA_SHOWS = "That every step of this page runs on vectors of the shapes tha
 
 @dataclass(slots=True)
 class Page:
-    """The page of one notebook, for one study.
+    """The page of one notebook, for one study."""
 
-    Args:
-        number: the notebook's number, two digits.
-        study: the study, as read from its file.
-        source: what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``.
-        kind: where the vectors really came from, known once they are loaded, or ``measured`` where others' numbers
-            stand in their place.
-        command: what makes the page again, where it is not ``run_all.py``.
-    """
-
-    number: str
-    study: Study
-    source: str
+    number: str  # the notebook's number, two digits
+    study: Study  # the study, as read from its file
+    source: str  # what was asked for: ``auto``, ``stored``, ``hub`` or ``replica``
+    # where the vectors really came from, known once they are loaded, or ``measured`` where others' numbers stand
+    # in their place
     kind: str = "stored"
-    command: str = ""
+    command: str = ""  # what makes the page again, where it is not ``run_all.py``
     _given: dict[str, Any] = field(default_factory=dict)
     _used: dict[str, NormVectors | Checkpoint] = field(default_factory=dict)
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -74,19 +65,11 @@ class Page:
         variables: Mapping[str, Any] | None = None,
         command: str = "",
     ) -> Page:
-        """Start a page.
+        """Start the page of a number, such as ``"01"``, for the study of a name.
 
-        Args:
-            number: as the page's, for example ``"01"``.
-            study: name of the study.
-            source: as the page's.
-            variables: the notebook's variables, as ``globals()`` gives them; the page tells which of its parameters
-                differ from the study's file.
-            command: as the page's; a page with one needs no parameters in the study's file.
-
-        Raises:
-            StudyError: when the study does not run this notebook.
-            NotebookError: when papermill set a parameter that the notebook does not have.
+        Variables are the notebook's, as ``globals()`` gives them: the page tells which of its parameters differ from
+        the study's file. A page with a command needs no parameters there. StudyError when the study does not run this
+        notebook, NotebookError when papermill set a parameter that the notebook does not have.
         """
         import matplotlib as mpl
 
@@ -329,10 +312,7 @@ class Page:
     ) -> None:
         """Where everything came from: every model that was loaded, the seed, the versions, the command.
 
-        Args:
-            seed: of whatever was drawn.
-            n_permutations: of the tests.
-            models_in: name of the table that lists the models, where they are too many to be listed here.
+        `models_in` is the name of the table that lists the models, where they are too many to be listed here.
         """
         rows: list[tuple[str, str]] = []
         if models_in is None:

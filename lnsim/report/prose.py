@@ -20,38 +20,26 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from lnsim.errors import NotebookError
-from lnsim.paths import glossary_file
 from lnsim.report.markup import typographic
-
-__all__ = ["clean_html", "code_html", "glossary", "link_words", "prose_html", "slug"]
 
 _FORMULA_ERRORS: tuple[type[Exception], ...] = tuple(
     kind for kind in vars(formula_errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )
 
-_TAGS = frozenset(
-    {
-        *("a", "b", "br", "code", "dd", "del", "div", "dl", "dt", "em", "figcaption", "figure", "h3", "h4", "hr", "i"),
-        *("details", "summary"),
-        *("img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "sup", "ul", "blockquote"),
-        *("svg", "line", "rect", "circle"),
-        *("caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr"),
-    }
-)
-_ATTRIBUTES = frozenset(
-    {
-        *("class", "id", "alt", "role", "tabindex", "title", "scope", "colspan", "rowspan"),
-        *("aria-label", "aria-labelledby", "aria-hidden", "data-v", "data-kind", "data-label", "focusable"),
-    }
-)
+_TAGS = frozenset({
+    "a", "b", "br", "code", "dd", "del", "div", "dl", "dt", "em", "figcaption", "figure", "h3", "h4", "hr", "i",
+    "details", "summary", "img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "sup", "ul", "blockquote",
+    "svg", "line", "rect", "circle", "caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
+})  # fmt: skip
+_ATTRIBUTES = frozenset({
+    "class", "id", "alt", "role", "tabindex", "title", "scope", "colspan", "rowspan", "aria-label", "aria-labelledby",
+    "aria-hidden", "data-v", "data-kind", "data-label", "focusable",
+})  # fmt: skip
 _SHAPES = {"svg": ("viewBox",), "line": ("x1", "x2", "y1", "y2"), "rect": ("x", "y", "width", "height")}
 _SHAPES |= {"circle": ("cx", "cy", "r")}
 _NUMBERS = re.compile(r"-?[\d.]+( -?[\d.]+)*")
 _STYLE = re.compile(r"<style\b.*?</style>", re.DOTALL | re.IGNORECASE)
 _PICTURE = re.compile(r"data:image/(svg\+xml|png|gif|jpeg);base64,[A-Za-z0-9+/=]+")
-_NO_PROSE = frozenset(
-    {"a", "button", "code", "h1", "h2", "h3", "head", "math", "nav", "pre", "script", "summary", "table"}
-)
 _LINK = re.compile(r"(https?://|[\w./-]*#|[\w./-]+\.(html|csv))", re.IGNORECASE)
 
 
@@ -69,34 +57,6 @@ def clean_html(source: str) -> str:
     """HTML with only the elements and attributes of the allow-list; pictures must be data, links plain."""
     protocols, plain = frozenset({"http", "https", "data"}), _STYLE.sub("", source)
     return str(bleach.clean(plain, tags=_TAGS, attributes=_allowed, protocols=protocols, strip=True))
-
-
-@cache
-def glossary() -> dict[str, str]:
-    """What each word of ``docs/glossary.md`` means, as HTML."""
-    rows = re.findall(r"^\| \*\*(.+?)\*\*.*? \| (.+) \|$", glossary_file().read_text("utf-8"), re.M)
-    return {word: prose_html(meaning).removeprefix("<p>").removesuffix("</p>") for word, meaning in rows}
-
-
-def link_words(page: str, to: str) -> str:
-    """A page of HTML in which each word of the glossary leads, where it first stands in prose, to its meaning."""
-    left = {word.casefold(): f"{to}#word-{slug(word)}" for word in glossary() if len(word) > 1}
-    pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, left), key=len, reverse=True))})(?=s?\b)", re.IGNORECASE)
-    parts, closed = re.split(r"(<[^>]*>)", page), ""
-
-    def link(found: re.Match[str]) -> str:
-        address = left.pop(found[0].casefold(), "")
-        return f'<a class="word" href="{address}">{found[0]}</a>' if address else found[0]
-
-    for place, part in enumerate(parts):
-        tag = re.match(r"</?(\w+)", part)
-        if closed:
-            closed = "" if part == f"</{closed}>" else closed
-        elif tag and tag[1] in _NO_PROSE and not part.startswith("</"):
-            closed = tag[1]
-        elif not tag:
-            parts[place] = pattern.sub(link, part)
-    return "".join(parts)
 
 
 def slug(title: str) -> str:

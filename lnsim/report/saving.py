@@ -26,18 +26,10 @@ if TYPE_CHECKING:
 
     from lnsim.plots.style import Moving
 
-__all__ = [
-    "PAGE_VARIABLE", "claim_folder", "csv_place", "figure_bytes", "page_folder", "save_animation",
-    "save_csv", "save_figure", "save_table", "saved_by", "write_text", "write_whole",
-]  # fmt: skip
-
-
 PAGE_VARIABLE = "LNSIM_PAGE_FOLDER"
 """Environment variable of a run's kernels: the folder of the page that they make."""
 
-_MARK = ".lnsim-reports"
-"""File that says of a folder that it is one of reports."""
-
+_MARK = ".lnsim-reports"  # file that says of a folder that it is one of reports
 _NAME = re.compile(r"(\d\d|compare)_[a-z0-9_]+")
 _TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
 _DPI = 200

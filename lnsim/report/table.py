@@ -21,22 +21,15 @@ from lnsim.words import GROUP_LABELS, ROLE_LABELS, group_name, header_text, roun
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Strip", "cell_text", "table"]
-
-_LONG = 14
-"""A table of more rows scrolls in a box of limited height, and can be filtered."""
-
-_GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
+_LONG = 14  # a table of more rows scrolls in a box of limited height, and can be filtered
+GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
 """Class in the style sheet by the group of a pair."""
 
-_SCALE = (-0.2, 1.0)
-"""Ends of the scale of a strip."""
 
 _PROSE, _LONG_PROSE = 60, 120
 """Characters of a cell that no longer fits on one line beside others, and of one that needs several."""
 
-_SORTED_FROM = 5
-"""A table of fewer rows is read at a glance, so nothing needs to be sorted."""
+_SORTED_FROM = 5  # a table of fewer rows is read at a glance, so nothing needs to be sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +78,9 @@ def table(
     """A DataFrame as a table in its scroll box.
 
     Args:
-        frame: index and columns labelled; columns of one or two levels. Values may be strips. A column ``group`` says
-            what a row's pair is; where a column ``relation`` says it closer, that one is shown in its place.
+        frame: index and columns labelled; columns of one or two levels. A value may draw itself: it has ``html``, and
+            the ``number`` that sorts it. A column ``group`` says what a row's pair is; where a column ``relation`` says
+            it closer, that one is shown in its place.
         caption_id: id of the caption, unique on the page.
         label: for example ``Table 1.``; `claim` follows it in bold, then `caption`.
         formats, labels, transpose: as those of ``Page.table``; a column is known by its last level.
@@ -120,8 +114,7 @@ def table(
     )
 
 
-_P = "p"
-"""Format of a p-value: four digits, and never as zero."""
+_P = "p"  # format of a p-value: four digits, and never as zero
 
 
 def _named_rows(frame: pd.DataFrame, transpose: bool) -> pd.DataFrame:
@@ -161,10 +154,10 @@ def _cells(frame: pd.DataFrame, formats: Mapping[str, str], groups: Sequence[str
 
 
 def _cell(value: Any, group: str, spec: str) -> _Cell:
-    if isinstance(value, Strip):
-        return _Cell(value.html, "", value.r)
+    if hasattr(value, "html"):
+        return _Cell(value.html, "", value.number)
     text = cell_text(value, spec)
-    return _Cell(escape(text), text, _number(value), _GROUP_CLASSES.get(group, ""))
+    return _Cell(escape(text), text, _number(value), GROUP_CLASSES.get(group, ""))
 
 
 def _number(value: Any) -> float | None:
@@ -213,33 +206,3 @@ def _rows(shown: pd.DataFrame, groups: Sequence[str], sorts: bool, cards: bool, 
             kind = " ".join(filter(None, [text, cell.group])) or None
             row.append(({"class": kind, "data-label": head, "data-v": sort_key(cell.number)}, cell.html))
         yield of_row, {"data-v": sort_key(_number(name))}, header_text(name), row
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """One strip: r, the ends of the range that its null gives, and what the pair is, a key of _GROUP_CLASSES."""
-
-    r: float
-    low: float
-    high: float
-    group: str
-
-    def __post_init__(self) -> None:
-        if not all(map(math.isfinite, (self.r, self.low, self.high))) or self.low > self.high:
-            raise NotebookError(
-                f"Drawing a strip: expected r and an ascending range, found {self.r}, {self.low} and {self.high}."
-            )
-        if self.group not in _GROUP_CLASSES:
-            raise NotebookError(f"Drawing a strip: '{self.group}' is none of {', '.join(_GROUP_CLASSES)}.")
-
-    @property
-    def html(self) -> str:
-        """The strip as an inline SVG, whose colours are those of the page."""
-        places = {name: _place(value) for name, value in (("low", self.low), ("high", self.high), ("r", self.r))}
-        return filled("strip.svg.j2", zero=_place(0.0), kind=_GROUP_CLASSES[self.group], **places)
-
-
-def _place(value: float) -> float:
-    """Where a value lies in the picture; what is beyond the scale is drawn at its end."""
-    low, high = _SCALE
-    return 8 + 120 * (min(max(value, low), high) - low) / (high - low)

@@ -21,8 +21,6 @@ from lnsim.report.pair_view import Comparison
 from lnsim.report.saving import claim_folder, write_whole
 from lnsim.text import json_text, printable
 
-__all__ = ["write_page_of_two"]
-
 _RECORD = "comparison.json"
 _TIMEOUT = 600
 _LONGEST_NAME = 40

@@ -21,14 +21,8 @@ from lnsim.checkpoint.families.table import ROLES
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
 
-__all__ = ["KINDS", "MATRIX_KINDS", "Model", "Relation", "Study", "list_studies", "load_study"]
-
-_NUMBERS = tuple(f"{number:02d}" for number in range(16))
-"""Notebook numbers that a study may speak of."""
-
-_GROUPINGS = ("kind", "family")
-"""By what the models of a study can be grouped."""
-
+_NUMBERS = tuple(f"{number:02d}" for number in range(16))  # notebook numbers that a study may speak of
+_GROUPINGS = ("kind", "family")  # by what the models of a study can be grouped
 MATRIX_KINDS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """Kinds of matrices that a study may speak of, by the name that their last part has in the file."""
 
@@ -45,9 +39,7 @@ KINDS: Mapping[str, str] = {
 }
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
-_RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))
-"""Kinds whose two models share an origin."""
-
+_RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))  # these share an origin
 _DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
 _MADE = {"copies": ("exact_copy",), "derived": _RELATED_KINDS, "controls": ("independent",)}
 """By parameter, the kinds of relation that its pairs must have on record: no label without its evidence."""
@@ -63,35 +55,23 @@ Layers = Annotated[list[Whole], Meta(min_length=1)]
 
 
 class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One model of a study.
+    """One model of a study."""
 
-    Args:
-        key: short name, the one that parameters, tables and relations use.
-        label: the name that readers see.
-        repo_id: repo on the Hub, or None where the model has none.
-        revision: what to ask the Hub for: a commit where one is on record, else a branch; None without a repo.
-        stored: name of the stored extract; the repo id where the extract comes from the Hub.
-        colour: ``#rrggbb``, the model's own in every figure.
-        family: the architecture, in a reader's words.
-        kind: ``dense`` or ``moe``.
-        note: anything that a reader of its numbers must know; may be empty.
-        tower: what is compared of it, where that is not its main tower, such as ``vision``.
-        parents: keys of the models it was made from, in a study that made its models.
-        derivation: how it was made from them, in a phrase; empty where it has no parents.
-    """
-
+    # short name, the one that parameters, tables and relations use
     key: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
-    label: Text
-    colour: Annotated[str, Meta(pattern=r"^#[0-9a-f]{6}\Z")]
-    family: Text
+    label: Text  # the name that readers see
+    colour: Annotated[str, Meta(pattern=r"^#[0-9a-f]{6}\Z")]  # ``#rrggbb``, the model's own in every figure
+    family: Text  # the architecture, in a reader's words
     kind: Literal["dense", "moe"]
+    # repo on the Hub, or None where the model has none
     repo_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][\w.-]*/[\w.-]+\Z")] | None = None
+    # what to ask the Hub for: a commit where one is on record, else a branch; None without a repo
     revision: Text | None = None
-    stored: str = ""
-    note: str = ""
-    tower: str | None = None
-    parents: tuple[str, ...] = ()
-    derivation: str = ""
+    stored: str = ""  # name of the stored extract; the repo id where the extract comes from the Hub
+    note: str = ""  # anything that a reader of its numbers must know; may be empty
+    tower: str | None = None  # what is compared of it, where that is not its main tower, such as ``vision``
+    parents: tuple[str, ...] = ()  # keys of the models it was made from, in a study that made its models
+    derivation: str = ""  # how it was made from them, in a phrase; empty where it has no parents
 
     def __post_init__(self) -> None:
         if not self.stored:
@@ -99,19 +79,12 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Relation(Struct, frozen=True, forbid_unknown_fields=True):
-    """The relation of two models.
+    """The relation of two models."""
 
-    Args:
-        a: key of one model; the origin, where the kind has one.
-        b: key of the other.
-        kind: one of KINDS.
-        evidence: one sentence: who says so, or what shows it.
-    """
-
-    a: str
-    b: str
-    kind: str
-    evidence: Text
+    a: str  # key of one model; the origin, where the kind has one
+    b: str  # key of the other
+    kind: str  # one of KINDS
+    evidence: Text  # one sentence: who says so, or what shows it
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -198,29 +171,19 @@ class _Parameters(Struct, forbid_unknown_fields=True):
 
 
 class Study(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is compared with what.
+    """What is compared with what."""
 
-    Args:
-        title: heading that readers see.
-        about: one sentence.
-        sources: where its vectors may come from, the preferred one first.
-        models: in the order of the file.
-        relations: every relation on record; a pair that has none is presumed independent.
-        experiments: parameters by notebook number, as the file gives them.
-        not_run: by notebook number, why this study does not run it; a phrase without a full stop.
-        without_vectors: numbers of the notebooks that need no vectors, since they have published numbers.
-        name: the file's name without ``.toml``.
-    """
-
-    title: Text
-    about: Text
+    title: Text  # heading that readers see
+    about: Text  # one sentence
+    # where its vectors may come from, the preferred one first
     sources: Annotated[tuple[Source, ...], Meta(min_length=1)]
-    models: Annotated[tuple[Model, ...], Meta(min_length=1)]
-    relations: tuple[Relation, ...] = ()
-    experiments: Mapping[str, Mapping[str, Any]] = {}
-    not_run: Mapping[str, str] = {}
+    models: Annotated[tuple[Model, ...], Meta(min_length=1)]  # in the order of the file
+    relations: tuple[Relation, ...] = ()  # every relation on record; a pair that has none is presumed independent
+    experiments: Mapping[str, Mapping[str, Any]] = {}  # parameters by notebook number, as the file gives them
+    not_run: Mapping[str, str] = {}  # by notebook number, why this study does not run it; a phrase without a full stop
+    # numbers of the notebooks that need no vectors, since they have published numbers
     without_vectors: tuple[str, ...] = ()
-    name: str = ""
+    name: str = ""  # the file's name without ``.toml``
 
     @property
     def has_descent(self) -> bool:
@@ -292,13 +255,9 @@ def list_studies() -> tuple[str, ...]:
 
 
 def load_study(name: str) -> Study:
-    """Read a study.
+    """Read the study of a name, one of ``list_studies()``.
 
-    Args:
-        name: the file's name without ``.toml``, one of ``list_studies()``.
-
-    Raises:
-        StudyError: when there is no such file, or anything in it is wrong; the message names file and key.
+    StudyError when there is no such file, or anything in it is wrong; the message names file and key.
     """
     if name not in list_studies():
         near = difflib.get_close_matches(name, list_studies(), n=1)

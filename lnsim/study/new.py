@@ -16,8 +16,6 @@ from lnsim.errors import ComparisonError, LnsimError, StudyError
 from lnsim.measure.comparable import common_roles
 from lnsim.paths import studies_dir, vectors_dir
 
-__all__ = ["new_study"]
-
 _STUDY = 'title = {}\nabout = {}\nsources = ["stored"]\n'
 _MODEL = '[[models]]\nkey = {}\nlabel = {}\nstored = {}\ncolour = {}\nfamily = {}\nkind = "dense"\n'
 

@@ -8,14 +8,12 @@ A notebook never touches the network: ``hub`` here means extracts that were read
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.errors import LnsimError, SourceError, StudyError
+from lnsim.errors import SourceError, StudyError
 from lnsim.study.catalog import Model, Study
-
-__all__ = ["SOURCES", "StudyVectors", "fetch_command", "fetch_study", "no_replica", "source_kind", "study_vectors"]
 
 SOURCES = ("auto", "stored", "hub", "replica")
 """What a user may ask for; ``auto`` is stored vectors, never the network and never a replica."""
@@ -39,27 +37,6 @@ def fetch_command(study: Study) -> str:
     if "hub" in study.sources:
         return f"python run_all.py --study {study.name} --source hub"
     return "python -m studies.zoo" if study.has_descent else f"git checkout -- data/vectors/{study.name}"
-
-
-def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None, evidence: bool = False) -> dict[str, str]:
-    """Read the norm vectors of a study's models from the Hub into ``data/vectors``; this uses the network.
-
-    With `evidence`, the matrix rows of the exact tests are read too. `each` is called with a model's key when it has
-    been read. Returns, by model key, why it could not be read; the others were. StudyError where the study's file
-    does not allow the source ``hub``.
-    """
-    from lnsim.checkpoint.extract import extract_many
-    from lnsim.checkpoint.reading import Question
-    from lnsim.paths import vectors_dir
-
-    source_kind(study, "hub")
-    questions = [Question(str(one.repo_id), one.revision, tower=one.tower, evidence=evidence) for one in study.models]
-    failed: dict[str, str] = {}
-    for model, found in zip(study.models, extract_many(questions, out=vectors_dir() / study.name), strict=True):
-        if isinstance(found, LnsimError):
-            failed[model.key] = str(found)
-        each(model.key)
-    return failed
 
 
 def study_vectors(

@@ -1,1 +1,1 @@
-"""Null distributions that single pages set beside those of the library: drawn vectors, and layers in any order."""
+"""What single pages set beside the library: drawn vectors, layers in any order, every pair, grids, obstacles."""

@@ -7,6 +7,7 @@ which notebook's sentences stand there, and how much of each is folded, is decid
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -14,23 +15,51 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.report import markup
-from lnsim.report.agreement import statement
-from lnsim.report.html import Report
-from lnsim.report.prose import glossary, slug
-from lnsim.report.provenance import PAGE
-from lnsim.report.record import StudyRun
+from lnsim.report.html import Report, read_report
+from lnsim.report.prose import clean_html, slug
 from lnsim.report.saving import write_text
 from lnsim.study.catalog import Study
 from lnsim.words import count, listed
-
-__all__ = ["Section", "write_index"]
+from studies.run.agreement import statement
+from studies.run.glossary import glossary
+from studies.run.origins import PAGE
+from studies.run.record import StudyRun
 
 Statement = str | tuple[str, str, str]
 """A sentence, or what of a text is in sight, what is folded, and the words to unfold it."""
 
+_NUMBERED = re.compile(r"<b>(?:REPLICA\. )?(?:Figure|Table) \d+\. ")
+_PICTURE = re.compile(r"<figure class=\"fig\"[^>]*>\s*(<img [^>]*>)")
+"""The first figure of a report, which its entry in the index shows smaller."""
 _MOST_HEADLINES = 2
 _LABELS = {"dispute": "The dispute", "general": "In general", "trust": "Trust"}
 """What the top of the index answers, in this order, and how it calls each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Report):
+    """A report, and what it holds for the index: HTML, empty where it holds none."""
+
+    thumbnail: str  # the picture of the index entry as an `img` element
+    headline: str  # the figure for the top of the index as a `figure` element
+    pairs: str  # a table of the index in its scroll box, as verdicts is
+    verdicts: str
+
+
+def read_entry(path: Path) -> Entry:
+    """An executed notebook as ``read_report`` takes it, with what it holds for the index."""
+    report = read_report(path)
+    outputs = [output for cell in report.notebook.cells for output in cell.get("outputs", ()) if output.get("data")]
+    pictures = [found for output in outputs for found in _PICTURE.findall(output.data.get("text/html", ""))]
+    marked = (_for_index(outputs, mark) for mark in ("headline", "headline_table", "verdicts"))
+    thumbnail = clean_html(pictures[0]) if pictures else ""
+    return Entry(report.title, report.page, report.notebook, thumbnail, *marked)
+
+
+def _for_index(outputs: Sequence[Any], mark: str) -> str:
+    """The last output that is marked for the index, without its number on the page."""
+    marked = [output.data["text/html"] for output in outputs if output.metadata.get("lnsim", {}).get(mark)]
+    return _NUMBERED.sub("<b>", clean_html(marked[-1])) if marked else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +68,7 @@ class Section:
 
     study: Study
     run: StudyRun
-    reports: Mapping[str, Report]
+    reports: Mapping[str, Entry]
 
     @property
     def sources(self) -> list[str]:
@@ -82,7 +111,7 @@ def write_index(sections: Sequence[Section], path: Path) -> Path:
     return write_text(path, f"{page}\n")
 
 
-def _headlines(real: Sequence[Report], about: str) -> list[Statement]:
+def _headlines(real: Sequence[Entry], about: str) -> list[Statement]:
     """What the reports say at the top of the index about one of its questions, each with a link to its entry."""
     pages = [one.page for one in real if one.page.get("headline") and one.page.get("about", "general") == about]
     return [
@@ -91,7 +120,7 @@ def _headlines(real: Sequence[Report], about: str) -> list[Statement]:
     ]
 
 
-def _first_screen(real: Sequence[Report]) -> list[tuple[str, list[Statement]]]:
+def _first_screen(real: Sequence[Entry]) -> list[tuple[str, list[Statement]]]:
     """What the dispute was and what its numbers say, what holds in general, how far to trust it, and what to do."""
     rows = [(label, _headlines(real, about)) for about, label in _LABELS.items()]
     if not any(found for _, found in rows):  # without headlines, the findings of the latest reports
@@ -110,7 +139,7 @@ def _by_reason(not_run: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(", ".join(numbers), reason) for reason, numbers in reasons.items()]
 
 
-def _compared(reports: Sequence[Report]) -> str:
+def _compared(reports: Sequence[Entry]) -> str:
     models: dict[str, dict[str, Any]] = {}
     for report in reports:
         for record in report.page["models"].values():
@@ -125,7 +154,7 @@ def _compared(reports: Sequence[Report]) -> str:
     return f"{start}: {vectors} of {listed(said)}, real weights all."
 
 
-def _on_index(table: str, report: Report) -> str:
+def _on_index(table: str, report: Entry) -> str:
     """A report's table with a link to its CSV that holds on the index."""
     return table.replace('href="tables/', f'href="{report.page["study"]}/tables/')
 

@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-__all__ = ["expected_change", "spacing"]
-
 Floats = npt.NDArray[np.float64]
 
 

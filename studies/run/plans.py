@@ -11,20 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from lnsim.errors import NotebookError, StudyError
-from lnsim.report.agreement import Agreement, compare, record
-from lnsim.report.notebooks import Notebook, check_parameters, execute, known_parameters
-from lnsim.report.record import Outcome, StudyRun, load_run, save_run
+from lnsim.checkpoint.extract import extract_many
+from lnsim.checkpoint.reading import Question
+from lnsim.errors import LnsimError, NotebookError, StudyError
+from lnsim.paths import vectors_dir
+from lnsim.report.notebooks import Notebook, execute
 from lnsim.report.saving import claim_folder
 from lnsim.study.catalog import Study, list_studies, load_study
-from lnsim.study.vectors import SOURCES, fetch_command, study_vectors
+from lnsim.study.vectors import SOURCES, fetch_command, source_kind, study_vectors
+from studies.run.agreement import Agreement, compare, record
+from studies.run.record import Recorded, StudyRun, load_run, save_run
+from studies.run.selection import check_parameters, known_parameters
 
 if TYPE_CHECKING:
-    from lnsim.report.html import Report
-
-__all__ = ["Plan", "plan_study", "run_plans", "write_pages"]
+    from studies.run.index import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,23 @@ class Plan:
     source: str
     notebooks: tuple[Notebook, ...]
     not_run: Mapping[str, str] = field(default_factory=dict)
+
+
+def fetch_study(study: Study, each: Callable[[str], None] = lambda key: None, evidence: bool = False) -> dict[str, str]:
+    """Read the norm vectors of a study's models from the Hub into ``data/vectors``; this uses the network.
+
+    With `evidence`, the matrix rows of the exact tests are read too. `each` is called with a model's key when it has
+    been read. Returns, by model key, why it could not be read; the others were. StudyError where the study's file
+    does not allow the source ``hub``.
+    """
+    source_kind(study, "hub")
+    questions = [Question(str(one.repo_id), one.revision, tower=one.tower, evidence=evidence) for one in study.models]
+    failed: dict[str, str] = {}
+    for model, found in zip(study.models, extract_many(questions, out=vectors_dir() / study.name), strict=True):
+        if isinstance(found, LnsimError):
+            failed[model.key] = str(found)
+        each(model.key)
+    return failed
 
 
 def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: bool) -> Plan:
@@ -80,7 +99,7 @@ def run_plans(
     tasks = [(plan, notebook) for plan in plans for notebook in plan.notebooks]
     tasks.sort(key=lambda task: -len(task[0].study.models))  # the long ones first, so that none is alone at the end
 
-    def run(task: tuple[Plan, Notebook]) -> Outcome:
+    def run(task: tuple[Plan, Notebook]) -> Recorded:
         plan, notebook = task
         stands, given = known[notebook.number], plan.study.experiments[notebook.number]
         # What the study's file says otherwise than the notebook; one whose own value is None asks the file itself.
@@ -90,12 +109,13 @@ def run_plans(
         name, folder = f"{plan.study.name} {notebook.number}", reports / plan.study.name
         tell(name, False)
         outcome = execute(notebook, folder / f"{notebook.path.stem}.ipynb", parameters, root, timeout)
+        agreement = None
         if outcome.status == "done":
             if recording:
                 record(plan.study.name, notebook.number, folder)
-            outcome = replace(outcome, agreement=_agreement(plan, notebook.number, folder, settings))
+            agreement = _agreement(plan, notebook.number, folder, settings)
         tell(name, True)
-        return outcome
+        return Recorded(**asdict(outcome), agreement=agreement)
 
     with ThreadPoolExecutor(jobs) as pool:
         outcomes = list(pool.map(run, tasks))
@@ -123,8 +143,8 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
     A page on every vector of a study is written wherever one of its notebooks could run. A notebook whose report cannot
     be written is failed, and the returned runs say so.
     """
-    from lnsim.report.index import Section, write_index
-    from lnsim.report.provenance import write_provenance
+    from studies.run.index import Section, write_index
+    from studies.run.origins import write_provenance
 
     sections = {}
     for run in runs:
@@ -142,7 +162,7 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
     return [sections[run.study].run for run in runs]
 
 
-def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any], reports: Path) -> StudyRun:
+def _merge(plan: Plan, outcomes: Sequence[Recorded], settings: Mapping[str, Any], reports: Path) -> StudyRun:
     """The new record: what was run now, and of the old record what was not run again and is still there."""
     old = load_run(reports / plan.study.name / "run.json")
     kept = {}
@@ -155,16 +175,16 @@ def _merge(plan: Plan, outcomes: Sequence[Outcome], settings: Mapping[str, Any],
     return StudyRun(plan.study.name, plan.source, merged, not_run, command, settings=dict(settings))
 
 
-def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
+def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Entry]]:
     """The reports of the notebooks that were done, and the run as they tell it; one without an answer is failed."""
-    from lnsim.report.html import read_report
+    from studies.run.index import read_entry
 
-    found: dict[str, Report] = {}
+    found: dict[str, Entry] = {}
     outcomes = dict(run.outcomes)
     for number, outcome in sorted(run.outcomes.items()):
         if outcome.status == "done":
             try:
-                found[number] = read_report(folder / f"{outcome.file}.ipynb")
+                found[number] = read_entry(folder / f"{outcome.file}.ipynb")
             except NotebookError as error:
                 outcomes[number] = replace(outcome, status="failed", error=str(error))
     pages = [report.page for report in found.values()]
@@ -175,15 +195,16 @@ def _read_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Repo
     return replace(run, outcomes=outcomes), found
 
 
-def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Report]]:
+def _write_reports(run: StudyRun, folder: Path) -> tuple[StudyRun, dict[str, Entry]]:
     """Write each report with its neighbours; remove those of failed notebooks."""
     from lnsim.report.html import write_report
+    from studies.run.glossary import link_words
 
     run, found = _read_reports(run, folder)
     outcomes, order = dict(run.outcomes), [run.outcomes[number] for number in found]
     for before, outcome, after in zip([None, *order], order, [*order[1:], None], strict=False):
         try:
-            write_report(found[outcome.number], folder / f"{outcome.file}.html", before, after)
+            write_report(found[outcome.number], folder / f"{outcome.file}.html", before, after, link_words)
         except NotebookError as error:
             outcomes[outcome.number] = replace(outcome, status="failed", error=str(error))
             del found[outcome.number]

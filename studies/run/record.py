@@ -13,32 +13,17 @@ import msgspec
 from msgspec import Struct
 
 from lnsim.errors import NotebookError
-from lnsim.report.agreement import Agreement
+from lnsim.report.notebooks import Outcome
 from lnsim.report.saving import write_whole
 from lnsim.text import json_text
-
-__all__ = ["Outcome", "StudyRun", "load_run", "save_run"]
+from studies.run.agreement import Agreement
 
 _STATES = ("done", "failed")
 
 
-class Outcome(Struct, frozen=True):
-    """How one notebook ended.
+class Recorded(Outcome, frozen=True):
+    """How one notebook ended, and how far its tables agree with the recorded ones, where it did not fail."""
 
-    Args:
-        file: name of the notebook without suffix; the report's is the same.
-        status: ``done`` or ``failed``.
-        seconds: wall-clock time.
-        error: one line where it failed, for example ``ValueError in cell 7: ...``.
-        agreement: of its tables with the recorded ones, where it did not fail.
-    """
-
-    number: str
-    file: str
-    question: str
-    status: str
-    seconds: float
-    error: str | None = None
     agreement: Agreement | None = None
 
     def __post_init__(self) -> None:
@@ -60,25 +45,16 @@ class Outcome(Struct, frozen=True):
 
 
 class StudyRun(Struct, frozen=True, rename={"outcomes": "notebooks"}):
-    """One study's run.
-
-    Args:
-        source: where the vectors came from, or what was asked for where nothing ran.
-        outcomes: one a notebook that ran, by number.
-        not_run: by number, or ``all``, why a notebook was not run.
-        command: the command that would run what could not be run, or an empty text.
-        commits: by model key, the commit, or None where none is on record.
-        settings: parameters given on the command line.
-    """
+    """One study's run."""
 
     study: str
-    source: str
-    outcomes: Mapping[str, Outcome] = {}
-    not_run: Mapping[str, str] = {}
-    command: str = ""
-    commits: Mapping[str, str | None] = {}
+    source: str  # where the vectors came from, or what was asked for where nothing ran
+    outcomes: Mapping[str, Recorded] = {}  # one a notebook that ran, by number
+    not_run: Mapping[str, str] = {}  # by number, or ``all``, why a notebook was not run
+    command: str = ""  # the command that would run what could not be run, or an empty text
+    commits: Mapping[str, str | None] = {}  # by model key, the commit, or None where none is on record
     versions: Mapping[str, str] = {}
-    settings: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = {}  # parameters given on the command line
 
     def succeeded(self, numbers: Collection[str]) -> bool:
         """True where none of the notebooks of these numbers failed."""

@@ -18,29 +18,19 @@ from lnsim.report.saving import save_csv, saved_by, write_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Agreement", "compare", "record", "statement"]
-
 _DIGITS = 12
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 _MOST_LINES = 20
 
 
 class Agreement(Struct, frozen=True):
-    """How far the tables of one notebook agree with the recorded ones.
+    """How far the tables of one notebook agree with the recorded ones."""
 
-    Args:
-        n_values: cells of its tables, numbers and texts, those included that only one side has.
-        n_agree: how many of them agree.
-        largest: the largest difference of two numbers that agree, relative to those above one.
-        differ: what does not agree, each table or column by name.
-        not_compared: why nothing was compared.
-    """
-
-    n_values: int = 0
-    n_agree: int = 0
-    largest: float = 0.0
-    differ: tuple[str, ...] = ()
-    not_compared: str = ""
+    n_values: int = 0  # cells of its tables, numbers and texts, those included that only one side has
+    n_agree: int = 0  # how many of them agree
+    largest: float = 0.0  # the largest difference of two numbers that agree, relative to those above one
+    differ: tuple[str, ...] = ()  # what does not agree, each table or column by name
+    not_compared: str = ""  # why nothing was compared
 
     def __add__(self, other: Agreement) -> Agreement:
         n_values, n_agree = self.n_values + other.n_values, self.n_agree + other.n_agree
