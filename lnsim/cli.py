@@ -34,8 +34,8 @@ _TEXTS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").re
 _HELP_WIDTH = 79
 _EVIDENCE = "read some rows of the matrices too (up to 25 MB), for exact tests where norms are blind"
 _SOURCE = (
-    "repo id, repo@revision, repo@revision/folder or /file.safetensors, hf:// or https address of the Hub, folder (of "
-    "the Hub's cache too), .safetensors file or stored model's name"
+    "repo id, repo@revision, repo@revision/folder or /file, hf:// or https address of the Hub, folder (of the Hub's "
+    "cache too), .safetensors, .bin or .gguf file or stored model's name"
 )
 
 
@@ -130,8 +130,8 @@ def _compare(options: argparse.Namespace) -> int:
         summary = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
     rows = None
     if options.evidence:
-        ordered = summary.judgement.rows.ordered
-        rows = weigh_rows(a.vectors, b.vectors, ordered, options.permutations, options.seed)
+        asked = summary.judgement.rows.ordered, options.permutations, options.seed, options.same_token_ids
+        rows = weigh_rows(a.vectors, b.vectors, *asked)
     found = Comparison((options.a, options.b), a.vectors, b.vectors, summary, rows)
     if options.csv is not None:
         _write_csv(options.csv, found)
@@ -166,10 +166,10 @@ def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comp
 
     roles, words = list(options.role or ()), ["lnsim", "compare", options.a, options.b]
     words += [word for role in roles for word in ("--role", role)]
-    words += ["--evidence"] * options.evidence
+    words += ["--evidence"] * options.evidence + ["--same-token-ids"] * options.same_token_ids
     words += ["--permutations", options.permutations, "--seed", options.seed, "--report", options.report]
     given = {"n_permutations": options.permutations, "seed": options.seed, "roles": roles}
-    given["evidence"] = options.evidence
+    given |= {"evidence": options.evidence, "same_token_ids": options.same_token_ids}
     given["command"] = shlex.join(map(str, words))
     with bar("report", unit="notebook") as progress:
         return write_page_of_two(options.report, a, b, found, given, progress)
@@ -251,6 +251,8 @@ def _add_compare(commands: _Commands[_Parser]) -> None:
     _add_reading(parser)
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write cosine and r of every role and layer there")
     parser.add_argument("--evidence", action="store_true", help=_EVIDENCE)
+    ids = "equal token ids are equal tokens, where no tokenizer's file tells (with --evidence)"
+    parser.add_argument("--same-token-ids", action="store_true", help=ids)
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     only = "compare this role only, by lnsim's name or the Llama family's; may be repeated"
     parser.add_argument("--role", action="append", metavar="ROLE", help=only)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from hub_stand_in import HubStandIn, VirtualFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_gguf import gamma, llama_tensors, virtual_gguf, write_gguf
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
 
 import lnsim
 from lnsim.checkpoint.extract import extract
@@ -171,9 +173,8 @@ def test_whatever_is_changed_a_header_or_one_kind_of_error_comes_out(changes: li
             header_of(one, 24)
 
 
-def test_a_checkpoint_and_its_gguf_have_the_same_gamma_and_one_changed_value_is_told(tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "m.gguf", llama_tensors())
-    found = lnsim.load(path)
+def test_a_gguf_is_read_with_its_own_names_and_says_what_it_is(tmp_path: Path) -> None:
+    found = lnsim.load(write_gguf(tmp_path / "m.gguf", llama_tensors()))
     assert (found.model_type, found.hidden_size, sorted(found.roles)) == (
         "llama",
         16,
@@ -181,6 +182,44 @@ def test_a_checkpoint_and_its_gguf_have_the_same_gamma_and_one_changed_value_is_
     )
     assert found.roles["pre_mlp"][1].tobytes() == gamma("blk.1.ffn_norm.weight", 16).tobytes()
     assert found.tensors["blk.1.ffn_norm.weight"].shard == "m.gguf"
+
+
+def test_the_gguf_of_a_checkpoint_is_identical_after_conversion_and_one_changed_value_is_named(tmp_path: Path) -> None:
+    names = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
+    stored = {name: one for name, one in checkpoint_norms(2, 64).items() if "proj" not in name}
+    source = write_files(
+        tmp_path / "m", checkpoint_files(stored, LLAMA_CONFIG | {"num_hidden_layers": 2, "hidden_size": 64})
+    )
+    made = {"output_norm.weight": stored["model.norm.weight"].astype(np.float32)}
+    for block in range(2):
+        for name, written in names.items():
+            values = stored[f"model.layers.{block}.{name}.weight"]
+            made[f"blk.{block}.{written}.weight"] = values.astype(np.float32)
+    code, out, err = run("compare", str(write_gguf(tmp_path / "m.gguf", made)), str(source), "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (found["verdict"]["key"], found["verdict"]["strength"]) == ("converted", "identical")
+    assert found["verdict"]["sentence"] == "Identical in every norm vector, after conversion to F32."
+    made["blk.1.ffn_norm.weight"] = made["blk.1.ffn_norm.weight"].copy()
+    made["blk.1.ffn_norm.weight"][7] += 0.5
+    code, out, _ = run("compare", str(write_gguf(tmp_path / "changed" / "m.gguf", made)), str(source), "--json")
+    found = json.loads(out)
+    assert found["verdict"]["key"] != "converted"
+    rows = found["roles"]["pre_mlp"]["by_layer"]
+    assert [one["layer_a"] for one in rows if one["r"] < 1 - 1e-9] == [1]
+    assert re.match(r"1 of 128 values of γ differ: layer 1, channel 7 \(\d", found["roles"]["pre_mlp"]["notes"][0])
+    assert all(one["r"] > 1 - 1e-9 for one in found["roles"]["pre_attention"]["by_layer"])
+
+
+def checkpoint_norms(blocks: int, hidden: int) -> dict[str, np.ndarray]:
+    """Norms of a checkpoint in BF16."""
+    rng = np.random.default_rng(4)
+    names = [
+        f"model.layers.{n}.{norm}.weight"
+        for n in range(blocks)
+        for norm in ("input_layernorm", "post_attention_layernorm")
+    ]
+    return {name: rng.normal(1, 0.1, hidden).astype(ml_dtypes.bfloat16) for name in (*names, "model.norm.weight")}
 
 
 def test_a_split_model_is_read_whole_whichever_part_is_named(tmp_path: Path) -> None:

@@ -60,7 +60,13 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_permuted_child_is_silent_in_its_norms_and_strong_in_its_rows(folder: Path) -> None:
     code, out, err = run(
-        "compare", str(folder / "parent"), str(folder / "child"), "--evidence", "--permutations", "1999"
+        "compare",
+        str(folder / "parent"),
+        str(folder / "child"),
+        "--evidence",
+        "--same-token-ids",
+        "--permutations",
+        "1999",
     )
     assert (code, err) == (0, "")
     text = " ".join(out.split())
@@ -78,6 +84,7 @@ def test_strangers_show_nothing_and_the_record_holds_every_test(folder: Path) ->
         str(folder / "parent"),
         str(folder / "stranger"),
         "--evidence",
+        "--same-token-ids",
         "--permutations",
         "1999",
         "--json",
@@ -90,6 +97,20 @@ def test_strangers_show_nothing_and_the_record_holds_every_test(folder: Path) ->
     assert found["pvalue"] == min(1.0, 2 * min(found["value_rows"]["pvalue"], found["token_rows"]["pvalue"]))
     assert found["effective_gamma"]["pvalue"] > 0.05
     assert "evidence" not in json.loads(run(*words[:3], "--json")[1])
+
+
+def test_equal_ids_are_equal_tokens_only_where_somebody_says_so(folder: Path) -> None:
+    a, b = folder / "parent", folder / "child"
+    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
+    assert found is not None
+    assert found.tokens is None
+    assert found.missing[-1].startswith(
+        "Token rows: no tokenizer's file lies beside both models, so equal ids need not be"
+    )
+    told = lnsim.compare(a, b, n_permutations=199, evidence=True, same_token_ids=True).rows
+    assert told is not None
+    record = told.record("none")["token_rows"]
+    assert (record["n_channels"], record["n_tokens"]) == (H, N_TOKENS)
 
 
 def test_other_vocabularies_are_named_and_the_value_rows_decide_alone(folder: Path) -> None:

@@ -120,7 +120,7 @@ def test_list_names_studies_and_questions(run_all: ModuleType, monkeypatch: Patc
 def test_the_network_is_asked_only_for_the_source_hub(run_all: ModuleType, monkeypatch: Patch, capsys: Said) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        run_all, "fetch_study", lambda study, each: asked.append(study.name) or {"solar": "It is gated."}
+        run_all, "fetch_study", lambda study, each, rows: asked.append(study.name) or {"solar": "It is gated."}
     )
     monkeypatch.setattr(run_all, "fetch_for", lambda study, numbers: {"glm": f"Fused, for {sorted(numbers)}."})
     ran(monkeypatch, run_all, StudyRun("small_models", "stored", {"01": DONE}))

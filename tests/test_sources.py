@@ -250,7 +250,7 @@ def test_several_files_are_named_as_they_can_be_typed(hub: HubStandIn) -> None:
 @pytest.mark.parametrize(("source", "message"), [
     ("org/pipe@main/vae", r"no such folder or file\. Weights are in org/pipe@main/bare, org/pipe@main/other, "),
     ("org/pipe/text_enc", "no such folder or file"),
-    ("org/pipe/original.ckpt", r"a folder or a \.safetensors file was expected\. Name its folder, org/pipe@main, "),
+    ("org/pipe/original.ckpt", r"a folder, a \.safetensors, \.bin or \.gguf file was expected\. Name its folder"),
     ("org/pipe/other/config.json", r"Name its folder, org/pipe@main/other, "),
 ])  # fmt: skip
 def test_a_part_that_is_not_there_is_told_with_those_that_are(pipe: HubStandIn, source: str, message: str) -> None:

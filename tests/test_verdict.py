@@ -40,7 +40,7 @@ def test_a_rule_gives_its_sentence(found: dict[str, Any], key: str) -> None:
 
 def test_every_rule_has_a_strength_and_one_sentence_and_evidence_knows_no_relation() -> None:
     assert set(SENTENCES) == set(RULES) == set(STRENGTHS)
-    assert SIGNALS == ("identical", "one_by_one", "rearranged", "unplaced")
+    assert SIGNALS == ("identical", "converted", "one_by_one", "rearranged", "unplaced")
     wanted = {"identical", "strong", "weak", "border", "none", "not_decided", "not_comparable"}
     assert set(STRENGTHS.values()) == wanted
     assert not [name for name in Evidence.__dataclass_fields__ if "relation" in name or "group" in name]
@@ -58,7 +58,11 @@ def test_a_p_outside_its_range_or_a_count_below_zero_is_refused(wrong: dict[str,
 
 def test_no_sentence_says_how_a_signal_came_about_or_that_two_are_independent() -> None:
     for text in SENTENCES.values():
-        assert not re.search(r"copied|copy|stolen|prove|\bis derived|\bare independent|certain|\d", text, re.IGNORECASE)
+        assert not re.search(
+            r"copied|copy|stolen|prove|\bis derived|\bare independent|certain|\d",
+            text.replace("F32", ""),
+            re.IGNORECASE,
+        )
         assert text.endswith(".")
     assert "does not show independence" in SENTENCES["none"]
     assert all(READINGS in text for key, text in SENTENCES.items() if STRENGTHS[key] in ("strong", "weak"))

@@ -16,14 +16,13 @@ from lnsim.checkpoint.format.layout import (
     ADAPTER_CONFIG_NAME,
     CONFIG_NAME,
     INDEX_NAME,
-    WEIGHTS,
     Layout,
     find_layout,
     named_file,
 )
 from lnsim.checkpoint.format.other import FIRST_BYTES, other_format
 from lnsim.checkpoint.format.ranges import ByteRange
-from lnsim.checkpoint.hub.names import RepoName, is_repo_id
+from lnsim.checkpoint.hub.names import WEIGHTS, RepoName, is_repo_id
 from lnsim.checkpoint.source import (
     MAX_JSON_BYTES,
     Checkpoint,

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lnsim.checkpoint.format.layout import WEIGHTS, without_ending
-from lnsim.checkpoint.hub.names import RepoName, check_endpoint, parse_repo_name
+from lnsim.checkpoint.hub.names import WEIGHTS, RepoName, check_endpoint, parse_repo_name, without_ending
 from lnsim.checkpoint.local import find_snapshot, open_local, open_snapshot, path_on_disk
 from lnsim.checkpoint.source import Checkpoint, Progress, Traffic, no_progress
 from lnsim.checkpoint.store import Identity, provenance_at

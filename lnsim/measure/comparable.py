@@ -180,6 +180,12 @@ def same_bits(a: RoleVectors, b: RoleVectors) -> bool:
     return _equal(a.stored, b.stored) and _equal(a.stored_bias, b.stored_bias)
 
 
+def same_gamma(a: RoleVectors, b: RoleVectors) -> bool:
+    """Whether both have the same layers, and the same effective γ and β, whatever the types they are stored in."""
+    same_layers = np.array_equal(a.layers, b.layers)
+    return same_layers and _equal(a.scale, b.scale) and _equal(a.bias, b.bias)
+
+
 def _equal(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
     if one is None or other is None:
         return one is other

@@ -33,6 +33,7 @@ from lnsim.measure.permutation import Orders, channel_orders, matched_null
 
 _MOST_A_ROLE = 9_999  # permutations that one role costs at most; the verdict rests on a test of its own
 _MEANS = ("cosine", "pearson", "spearman", "rel_l2")
+_MOST_NAMED = 8  # values that differ; where there are more, their share is all that is told
 _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
 ONE_LAYER = f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose"
 _OF_NULL = ("pvalue", "null_mean", "null_std")
@@ -124,8 +125,8 @@ def summarise_pair(
 def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) -> RoleSummary:
     """Measure one role of two models, of one hidden size and with a layer number in common, under permutations."""
     layers, rows_a, rows_b = matched_layers(a, b)
-    notes: list[str] = []
     matched = a.scale[rows_a], b.scale[rows_b]
+    notes = _few_differences(matched, layers.tolist())
     values = {metric: np.diag(pairwise(*matched, metric)) for metric in _MEANS}
     means: dict[str, Any] = {f"{name}_mean": _mean(name, values[name], matched, layers, notes) for name in _MEANS}
     cosines, rs = ([one if math.isfinite(one) else None for one in values[name].tolist()] for name in _MEANS[:2])
@@ -143,6 +144,16 @@ def summarise_role(a: RoleVectors, b: RoleVectors, orders: Orders, seed: int) ->
         in_verdict=not why_apart(a.role),
         notes=tuple(notes),
     )
+
+
+def _few_differences(matched: Matched, layers: Sequence[int]) -> list[str]:
+    """A note that names the values that differ, where they are few enough to be named."""
+    a, b = matched
+    places = np.argwhere((a != b) & ~(np.isnan(a) & np.isnan(b))).tolist()
+    if not 0 < len(places) <= _MOST_NAMED:
+        return []
+    told = (f"layer {layers[row]}, channel {c} ({a[row, c]:.6g} and {b[row, c]:.6g})" for row, c in places)
+    return [f"{len(places)} of {a.size:,} values of γ differ: {'; '.join(told)}"]
 
 
 def _mean(metric: str, values: Floats, matched: Matched, layers: Iterable[int], notes: list[str]) -> float | None:

@@ -17,7 +17,15 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors, key_of
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.channel_order import FIRES, channel_order
-from lnsim.measure.comparable import by_reason, common_roles, layer_text, matched_layers, same_bits, two_widths
+from lnsim.measure.comparable import (
+    by_reason,
+    common_roles,
+    layer_text,
+    matched_layers,
+    same_bits,
+    same_gamma,
+    two_widths,
+)
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats, holm
 from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_test, r_interval
@@ -54,6 +62,7 @@ class Rows:
     one_length: bool  # whether both stacks have the same layer numbers in all of them
     identical: bool  # whether the stored bits, and the layers, are the same in every role asked for; one has a pattern
     obstacle: str = ""  # why nothing can be tested; empty where something can
+    converted: bool = False  # whether the values are the same, after conversion to F32
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,7 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
         places=_places(matched),
         one_length=all(np.array_equal(one.layers, other.layers) for one, other in matched),
         identical=bool(taken) and all(same_bits(*both) for both in every),
+        converted=bool(taken) and all(same_gamma(*both) for both in every),
         obstacle="" if stacks else by_reason(apart),
     )
 
@@ -223,7 +233,8 @@ def _places(pairs: Iterable[tuple[RoleVectors, RoleVectors]]) -> dict[str, int]:
 
 def _judged(rows: Rows, test: PairTest | None, p: float | None, most: int) -> Judgement:
     found = Evidence(
-        pvalue=None, identical=rows.identical, ordered=rows.ordered and not rows.stacks, one_length=rows.one_length,
+        pvalue=None, identical=rows.identical, converted=rows.converted, ordered=rows.ordered and not rows.stacks,
+        one_length=rows.one_length,
         **{name: rows.places.get(name, 0) for name in ("same", "elsewhere", "without")},
     )  # fmt: skip
     if test is None or p is None:

@@ -36,6 +36,7 @@ class Evidence:
     least: float = 0.0  # the smallest adjusted p that the permutations could have given
     ordered: bool = False  # whether the channels of both models have an order of their own
     identical: bool = False  # whether all stored bits, and the layers, are the same
+    converted: bool = False  # whether all values are, once both are F32
     same: int = 0  # layers of the shorter stack whose best partner has the same number; elsewhere and without likewise
     elsewhere: int = 0
     without: int = 0
@@ -68,6 +69,9 @@ _RULES: tuple[tuple[str, str, Callable[[Evidence], bool], str, str], ...] = (
     ("identical", "identical", lambda found: found.identical,
      "the same layers, and every weight and bias compared has the same stored bits",
      "Identical, bit for bit, in every norm vector compared."),
+    ("converted", "identical", lambda found: found.converted,
+     "the same layers, and every weight and bias compared has the same value, stored in another type",
+     "Identical in every norm vector, after conversion to F32."),
     ("own_order", "not_decided", lambda found: found.ordered,
      "the channels of both models have an order of their own",
      "Not decided: the channels of both models have an order of their own, as fixed positions give them, so that "

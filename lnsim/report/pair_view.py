@@ -264,6 +264,7 @@ def compare(
     n_permutations: int = MOST,
     seed: int = 0,
     evidence: bool = False,
+    same_token_ids: bool = False,
 ) -> Comparison:
     """Compare two models as ``lnsim compare`` does; nothing is written.
 
@@ -274,6 +275,7 @@ def compare(
         n_permutations: of the channels that a test may cost; strangers are told after some hundred.
         seed: of the permutations.
         evidence: test rows of the matrices too; vectors that were read before must have been read with them.
+        same_token_ids: equal ids are equal tokens, where no tokenizer tells; whoever says so must know.
 
     Raises:
         LnsimError: a sentence on what could not be read, or a ComparisonError on why nothing can be compared.
@@ -298,7 +300,8 @@ def compare(
     first, second = (narrowed(one) if isinstance(one, NormVectors) else next(read) for one in (a, b))
     names = [one.source if isinstance(one, NormVectors) else str(one) for one in (a, b)]
     summary = summarise_pair(first, second, n_permutations, seed)
-    rows = weigh_rows(first, second, summary.judgement.rows.ordered, n_permutations, seed) if evidence else None
+    how = summary.judgement.rows.ordered, n_permutations, seed, same_token_ids
+    rows = weigh_rows(first, second, *how) if evidence else None
     return Comparison((names[0], names[1]), first, second, summary, rows)
 
 

@@ -17,9 +17,6 @@ ADAPTER_CONFIG_NAME = "adapter_config.json"
 SINGLE_NAME = "model.safetensors"
 INDEX_NAME = "model.safetensors.index.json"
 
-WEIGHTS = (".safetensors", ".bin", ".gguf")
-"""Endings of the files that are read, the preferred one first."""
-
 _ENDING = r"\.(?:safetensors|bin|gguf)"
 _SHARD = re.compile(
     rf"(?P<stem>[^/]*?)[-_.]?(?P<number>\d+)-of-(?P<count>\d+)(?P<variant>(?:\.[^./]+)*){_ENDING}", re.ASCII
@@ -155,11 +152,6 @@ def parse_index(text: bytes, *, where: str, ending: str = ".safetensors") -> dic
                 f"checkpoint, found {shard!r:.120}."
             )
     return weight_map
-
-
-def without_ending(name: str) -> str:
-    """The name of a file of weights without what tells its format."""
-    return next((name.removesuffix(ending) for ending in WEIGHTS if name.endswith(ending)), name)
 
 
 def _is_plain(shard: str, ending: str = ".safetensors") -> bool:

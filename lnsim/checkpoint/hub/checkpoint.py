@@ -24,7 +24,6 @@ from lnsim.checkpoint.format.header import LENGTH_BYTES, MAX_HEADER_BYTES, Heade
 from lnsim.checkpoint.format.layout import (
     ADAPTER_CONFIG_NAME,
     CONFIG_NAME,
-    WEIGHTS,
     Layout,
     find_layout,
     named_file,
@@ -33,7 +32,7 @@ from lnsim.checkpoint.format.other import FIRST_BYTES, other_format
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError, NotThereError
 from lnsim.checkpoint.hub.cache import MAIN, is_commit
-from lnsim.checkpoint.hub.names import RepoName, check_endpoint
+from lnsim.checkpoint.hub.names import WEIGHTS, RepoName, check_endpoint
 from lnsim.checkpoint.hub.session import Settings, client_for
 from lnsim.checkpoint.hub.transport import Transport
 from lnsim.checkpoint.source import (

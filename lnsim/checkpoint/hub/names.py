@@ -7,12 +7,14 @@ import re
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from lnsim.checkpoint.format.layout import WEIGHTS
 from lnsim.errors import HubError, SourceError
 
 # The client library's rule (`validate_repo_id`), written out here since its import is slow.
 _REPO_ID = re.compile(r"(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
 _HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co"})
+WEIGHTS = (".safetensors", ".bin", ".gguf")
+"""Endings of the files of weights that are read, the preferred one first."""
+
 _OTHER_KINDS = frozenset({"datasets", "spaces", "buckets", "kernels", "collections", "papers", "docs", "blog"})
 _ROUTES = frozenset({"tree", "blob", "resolve", "raw", "blame", "commit", "commits", "revision"})
 _BY_GIT = re.compile(r"(?:ssh://)?git@(hf\.co|huggingface\.co)[:/](.*)")
@@ -166,3 +168,8 @@ def _split_revision(text: str) -> tuple[str, str]:
     special = _OWN_SLASHES.match(text)
     revision = special[0] if special else text.partition("/")[0]
     return unquote(revision), text[len(revision) + 1 :]
+
+
+def without_ending(name: str) -> str:
+    """The name of a file of weights without what tells its format."""
+    return next((name.removesuffix(ending) for ending in WEIGHTS if name.endswith(ending)), name)
