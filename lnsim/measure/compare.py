@@ -7,7 +7,7 @@ reason why it was not. A measure that is not defined is None and never NaN, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
