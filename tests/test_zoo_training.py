@@ -20,7 +20,7 @@ from studies.zoo import make, training  # noqa: E402
 from studies.zoo.models import blank_model, initial_model, norm_modules, reset_norms  # noqa: E402
 from studies.zoo.plan import quick_zoo  # noqa: E402
 from studies.zoo.recipes import SAME_FUNCTION, Recipe, Size  # noqa: E402
-from studies.zoo.surgery import SURGERIES, doubled, halved, merged  # noqa: E402
+from studies.zoo.surgery import DISGUISES, SURGERIES, doubled, halved, merged  # noqa: E402
 from studies.zoo.texts import Text  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -102,6 +102,39 @@ def test_a_surgery_done_wrong_would_be_seen(architecture: str) -> None:
         name: value if "norm" in name or "ln_" in name else model.state_dict()[name] for name, value in weights.items()
     }
     assert float((logits(with_weights(model, kept)) - logits(model)).abs().max()) > 1e-2
+
+
+@both
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_disguise_keeps_the_function_and_changes_the_weights(architecture: str, disguise: str) -> None:
+    model = uneven(architecture)
+    if disguise == "rotated" and architecture == "gpt2":
+        with pytest.raises(ValueError, match="only an RMSNorm can be rotated, not one of a gpt2"):
+            DISGUISES[disguise](model, recipe(architecture))
+        return
+    weights = DISGUISES[disguise](model, recipe(architecture))
+    size = float(logits(model).abs().max())
+    assert float((logits(with_weights(model, weights)) - logits(model)).abs().max()) < 2e-5 * size
+    moved = [name for name, value in model.state_dict().items() if not torch.equal(value, weights[name])]
+    assert len(moved) >= 2 * SIZE.layers
+
+
+@both
+@pytest.mark.parametrize("disguise", ["values of random sign", "heads permuted", "units permuted"])
+def test_a_disguise_left_half_done_would_be_seen(architecture: str, disguise: str) -> None:
+    """The test above must be able to fail: what reads the changed dimensions stays, and the function is another."""
+    model = uneven(architecture)
+    weights = DISGUISES[disguise](model, recipe(architecture))
+    ends = ("o_proj.weight", "down_proj.weight", "c_proj.weight")
+    kept = {name: model.state_dict()[name] if name.endswith(ends) else value for name, value in weights.items()}
+    assert float((logits(with_weights(model, kept)) - logits(model)).abs().max()) > 1e-2
+
+
+def test_random_signs_of_channels_leave_every_norm_of_a_llama_as_it_is() -> None:
+    model = uneven("llama")
+    changed = with_weights(model, DISGUISES["channels of random sign"](model, recipe("llama")))
+    for (name, norm), (_, now) in zip(norm_modules(model), norm_modules(changed), strict=True):
+        assert torch.equal(norm.weight, now.weight), name
 
 
 @both
