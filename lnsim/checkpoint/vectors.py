@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -186,6 +186,11 @@ class NormVectors:
     def __post_init__(self) -> None:
         for name in ("roles", "missing_layers", "tensors", "config", "provenance"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process: its mappings are views there as here, which pickle does not know."""
+        values = (getattr(self, one.name) for one in fields(self))
+        return NormVectors, tuple(dict(one) if isinstance(one, MappingProxyType) else one for one in values)
 
     def __getitem__(self, role: str) -> RoleVectors:
         """The vectors of a role, by lnsim's name or the Llama family's; RoleError, with the roles there are."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -108,12 +109,15 @@ def judge(
     return judged(rows, tests, most)
 
 
-def judged(rows: Sequence[Rows], tests: Sequence[PairTest | None], most: int = MOST) -> list[Judgement]:
+def judged(
+    rows: Sequence[Rows], tests: Sequence[PairTest | None], most: int = MOST, n_tests: int | None = None
+) -> list[Judgement]:
     """The verdicts on pairs that were asked about together: Holm over those tested, then a sentence for each.
 
-    A test is None where nothing can be tested; each might have cost `most` permutations.
+    A test is None where nothing can be tested; each might have cost `most` permutations, so that no p is below
+    ``1 / (1 + most)``. `n_tests` is for where more were asked about, and passed over as strangers.
     """
-    adjusted = iter(holm([test.pvalue for test in tests if test]))
+    adjusted = iter(holm([test.pvalue for test in tests if test], n_tests))
     return [_judged(one, test, next(adjusted) if test else None, most) for one, test in zip(rows, tests, strict=True)]
 
 
@@ -216,9 +220,15 @@ def _own_order(model: NormVectors, tower: str, rows: Sequence[Floats], seed: int
         return True
     sizes = {part.shape[1] for part in rows}
     return any(
-        size >= 16 and channel_order(np.concatenate([part for part in rows if part.shape[1] == size]), seed) <= FIRES
+        size >= 16
+        and _order_of(size, b"".join(part.tobytes() for part in rows if part.shape[1] == size), seed) <= FIRES
         for size in sizes
     )
+
+
+@lru_cache(8)  # whoever asks for the relatives of a model asks this of it for every pair
+def _order_of(size: int, rows: bytes, seed: int) -> float:
+    return channel_order(np.frombuffer(rows).reshape(-1, size), seed)
 
 
 def _places(pairs: Iterable[tuple[RoleVectors, RoleVectors]]) -> dict[str, int]:

@@ -108,15 +108,18 @@ def shuffled_layers(models: Mapping[str, NormVectors], roles: Sequence[str], see
     }
 
 
-def holm(pvalues: Sequence[float]) -> list[float]:
+def holm(pvalues: Sequence[float], n_tests: int | None = None) -> list[float]:
     """p-values adjusted for the number of tests (Holm 1979), in the order given; holds for dependent tests too.
+
+    Where `n_tests` says that there were more than these, the p of the others counts as 1.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
     values = np.asarray(pvalues, dtype=np.float64)
     order = np.argsort(values, kind="stable")
-    steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    n = n_tests or len(values)
+    steps = np.maximum.accumulate(values[order] * np.arange(n, n - len(values), -1))
     adjusted = np.empty(len(values))
     adjusted[order] = np.minimum(1.0, steps)
     return [float(value) for value in adjusted]

@@ -1,0 +1,1 @@
+"""Many checkpoints in one folder: their extracts, one sketch each, and the search for relatives among them."""

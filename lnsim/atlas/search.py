@@ -1,0 +1,187 @@
+"""This module looks for relatives in an atlas: sketches say which pairs to look at, the full test says what they are.
+
+Screening is a product of matrices, block by block: the sketch of the query, or of every model, with those of all models
+of its hidden size. What is similar enough (``sketch.lets_in``), and for a query the best 20 in any case, gets the test
+that verdicts rest on, over all norms of both extracts, by ``judge``'s rules. No p rests on a sketch: a pair that was
+screened out counts as tested with p = 1.
+
+What a search costs: Holm runs over all comparable pairs, tested or screened out: for a query as many as the atlas has
+models of its hidden size with a role in common, for all pairs n (n - 1) / 2. So p is multiplied by thousands or
+millions, and 99,999 permutations of all channels would reach no level; where they would not, the channels are permuted
+in parts (``parted_test``), which give a p as small as needed.
+
+Memory is that of some blocks and of the pairs that pass, whatever the number of models.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lnsim.atlas.engine import Run, engine
+from lnsim.atlas.sketch import Sketch, lets_in, sketch
+from lnsim.atlas.store import Atlas, Entry, blocks_of, digest_of, load_entry, read_block
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.measure.judge import Judgement, Rows, judged, matched_rows
+from lnsim.measure.pair_test import MOST, PairTest
+from lnsim.measure.parted_test import least_p, parted_test, parts_for
+
+_BEST = 20  # models that a query is tested against in any case
+_TESTS = 4  # pairs in a block of full tests
+
+Passed = tuple[float, int, int]
+"""A similarity, and the rows of the two models; of a query the second alone counts."""
+_Live = npt.NDArray[np.bool_]
+_Pair = tuple[float, NormVectors | Entry, Entry]
+_Tested = tuple[Rows, PairTest | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Two models that were tested, and what came out."""
+
+    a: str  # the query, or a model of the atlas
+    b: Entry
+    similarity: float  # of the sketches
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search found, and over how many comparisons."""
+
+    n_models: int  # in the atlas, the query not counted
+    n_comparable: int  # comparisons that Holm runs over
+    n_parts: int  # of the channels, in the full test; 1 where all were permuted at once
+    threshold: float  # similarity from which a pair passed, of the largest hidden size where there are several
+    found: tuple[Related, ...]  # all that were tested, by adjusted p and then by r
+
+
+def relatives(
+    atlas: Atlas, query: NormVectors, most: int = MOST, seed: int = 0, scheduler: str | None = None
+) -> Search:
+    """Every model of the atlas that may be a relative of one; raises LnsimError where an extract is gone.
+
+    The query's own extract, at the same commit, is passed over where the atlas has it.
+    """
+    size, mine = query.hidden_size, sketch(query)
+    entries = [one if one is None or not _is(one, query) else None for one in atlas.of_size(size)]
+    live = np.array([one is not None for one in entries], dtype=bool)
+    threshold = lets_in(int(live.sum()), size)
+    with engine(scheduler) as run:
+        jobs = ((atlas.folder, size, block, live[slice(*block)], mine, threshold) for block in blocks_of(len(live)))
+        n = 0
+        passed: list[Passed] = []
+        best: list[Passed] = []
+        for count, some in run(_screen_query, jobs):
+            n += count
+            passed += [one for one in some if one[0] >= threshold]
+            best = heapq.nlargest(_BEST, [*best, *some])
+        chosen: list[_Pair] = [
+            (close, query, b) for close, _, row in dict.fromkeys([*best, *passed]) if (b := entries[row]) is not None
+        ]
+        n_models = sum(not _is(one, query) for one in atlas.entries.values())
+        return _search(atlas.folder, run, chosen, n_models, n, threshold, most, seed)
+
+
+def pairs(atlas: Atlas, most: int = MOST, seed: int = 0, scheduler: str | None = None) -> Search:
+    """Every pair of the atlas that may be related, of one hidden size each; raises LnsimError as ``relatives``."""
+    sizes = sorted({entry.hidden_size for entry in atlas.entries.values()})
+    with engine(scheduler) as run:
+        n, threshold = 0, 0.0
+        passed: list[_Pair] = []
+        for size in sizes:
+            entries = atlas.of_size(size)
+            live = np.array([one is not None for one in entries], dtype=bool)
+            threshold = lets_in(int(live.sum()) * (int(live.sum()) - 1) // 2, size)
+            blocks = itertools.combinations_with_replacement(blocks_of(len(live)), 2)
+            jobs = ((atlas.folder, size, a, b, live[slice(*a)], live[slice(*b)], threshold) for a, b in blocks)
+            for count, some in run(_screen_pairs, jobs):
+                n += count
+                both = ((s, entries[one], entries[other]) for s, one, other in some)
+                passed += [(s, a, b) for s, a, b in both if a is not None and b is not None]
+        return _search(atlas.folder, run, passed, len(atlas.entries), n, threshold, most, seed)
+
+
+def _is(entry: Entry, query: NormVectors) -> bool:
+    """Whether an entry is the very checkpoint that the query was read from."""
+    return entry.name == query.source and entry.digest == digest_of(query)
+
+
+def _search(
+    folder: Path, run: Run[list[_Tested]], chosen: Sequence[_Pair], n_models: int, n: int, threshold: float, *how: int
+) -> Search:
+    """The full tests of what passed, Holm over all that was compared."""
+    most, seed = how
+    n_parts = parts_for(n, min((b.hidden_size for _, _, b in chosen), default=1), most)
+    some = (chosen[start : start + _TESTS] for start in range(0, len(chosen), _TESTS))
+    jobs = ((folder, [(a, b) for _, a, b in block], n, n_parts, most, seed) for block in some)
+    results = [one for block in run(_tested, jobs) for one in block]
+    limit = most if n_parts == 1 else int(1 / least_p(n_parts, most))
+    judgements = judged([rows for rows, _ in results], [test for _, test in results], limit, max(n, len(results)))
+    found = [Related(a.source, b, close, one) for (close, a, b), one in zip(chosen, judgements, strict=True)]
+    return Search(n_models, n, n_parts, threshold, tuple(sorted(found, key=_order)))
+
+
+def _order(one: Related) -> tuple[bool, float, float]:
+    test = one.judgement.test
+    return test is None, 1.0 if one.judgement.p_adjusted is None else one.judgement.p_adjusted, -(test.r if test else 0)
+
+
+def _screen_query(
+    folder: Path, size: int, block: tuple[int, int], live: _Live, query: Sketch, threshold: float
+) -> tuple[int, list[Passed]]:
+    """How many of a block can be compared with the query, and those that pass or are among its best."""
+    found = read_block(folder, size, *block, roles=query.keys())
+    total, n_roles = np.zeros(len(live), np.float32), np.zeros(len(live), np.int64)
+    for role, rows in found.items():
+        total += rows @ query[role]
+        n_roles += _has(rows)
+    comparable = live & (n_roles > 0)
+    values = np.where(comparable, total / np.maximum(n_roles, 1), -np.inf)
+    best = np.argsort(-values, kind="stable")
+    n = max(_BEST, int(np.count_nonzero(values >= threshold)))
+    return int(comparable.sum()), [(float(values[i]), 0, block[0] + int(i)) for i in best[:n] if comparable[i]]
+
+
+def _screen_pairs(
+    folder: Path, size: int, one: tuple[int, int], other: tuple[int, int], live_a: _Live, live_b: _Live, least: float
+) -> tuple[int, list[Passed]]:
+    """How many pairs of two blocks can be compared, and those that pass."""
+    rows_a = read_block(folder, size, *one)
+    rows_b = rows_a if one == other else read_block(folder, size, *other)
+    shape = len(live_a), len(live_b)
+    total, n_roles = np.zeros(shape, np.float32), np.zeros(shape, np.int8)
+    for role in rows_a.keys() & rows_b.keys():
+        total += rows_a[role] @ rows_b[role].T
+        n_roles += np.outer(_has(rows_a[role]), _has(rows_b[role]))
+    comparable = (n_roles > 0) & np.outer(live_a, live_b)
+    if one == other:
+        comparable = np.triu(comparable, 1)
+    close = np.argwhere(comparable & (total >= least * n_roles))
+    passed = [(float(total[i, j] / n_roles[i, j]), one[0] + int(i), other[0] + int(j)) for i, j in close]
+    return int(comparable.sum()), passed
+
+
+def _has(rows: npt.NDArray[np.float32]) -> _Live:
+    """Which rows are patterns: their length is 1, that of a missing one 0."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows) > 0.5)
+
+
+def _tested(
+    folder: Path, some: Iterable[tuple[NormVectors | Entry, Entry]], n: int, n_parts: int, most: int, seed: int
+) -> list[_Tested]:
+    """The full test of some pairs on their extracts; of the rows comes back all but the values."""
+    found = []
+    for a, b in some:
+        one = load_entry(folder, a) if isinstance(a, Entry) else a
+        rows = matched_rows(one, load_entry(folder, b), seed=seed)
+        test = parted_test(rows.stacks, n, n_parts, most, seed) if rows.stacks else None
+        found.append((replace(rows, stacks=(), ordered=rows.ordered and not rows.stacks), test))
+    return found
