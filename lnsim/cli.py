@@ -20,6 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from lnsim import cli_atlas
 from lnsim.errors import HubError, LnsimError, NotebookError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
@@ -210,6 +211,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_reading(inspect)
     _add_extract(commands)
     _add_compare(commands)
+    cli_atlas.add_options(
+        _command(commands, "atlas", lambda options: cli_atlas.run(options, _complain)), _SOURCE, _whole
+    )
     stored = _command(commands, "list", _list)
     stored.add_argument("pattern", nargs="?", default="", help="a part of a name, or a pattern with *")
     study = _command(commands, "study", _study)

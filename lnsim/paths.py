@@ -79,6 +79,11 @@ def vectors_dir() -> Path:
     return working_root() / _VECTORS
 
 
+def atlas_dir() -> Path:
+    """The folder of the atlas, where no other is named; it need not exist yet."""
+    return working_root() / "data" / "atlas" / "store"
+
+
 def replica_dir(study: str) -> Path:
     """The folder of a study's replica, whether it was made or not."""
     return working_root() / "data" / "replica" / study

@@ -5,8 +5,8 @@ assumption of ``pair_test``, that of strangers one has its channels in random or
 fall into a part, their orders within the parts are random and independent of one another. So each part has a p of its
 own, (1 + hits) / (1 + N), exact and independent of the others, and Fisher's sum joins them: under the null
 ``-2 sum log p`` is at most chi-squared with two degrees of freedom a part (Fisher 1932). Eight parts of 199
-permutations reach 3e-11, and sixteen 1e-21, for the price of 199 permutations. Channels are dealt to the parts by the seed, not by γ. As in
-``pair_test`` the same is asked by ranks, and the larger p counts.
+permutations reach 2e-11 and sixteen 1e-20, for the price of 199 permutations. Channels are dealt to the parts by the
+seed, not by γ. As in ``pair_test`` the same is asked by ranks, and the larger p counts.
 
 What it costs: a part sees only its own channels, so that a pattern so faint that it takes all of them is lost sooner.
 """

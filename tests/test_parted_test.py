@@ -1,0 +1,65 @@
+"""The test of a pair out of very many: exact p of each part, joined by Fisher's sum, and small where it must be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lnsim.errors import ComparisonError
+from lnsim.measure.nulls import holm
+from lnsim.measure.pair_test import STRONG, pair_test
+from lnsim.measure.parted_test import fisher, least_p, parted_test, parts_for
+
+
+def rows(seed: int, n: int = 4, size: int = 256) -> np.ndarray:
+    return np.random.default_rng(seed).normal(1, 0.1, (n, size))
+
+
+@pytest.mark.parametrize("pvalues", [[0.2], [0.05, 0.5, 0.9], [0.005] * 16, [1.0, 1.0]])
+def test_fishers_sum_is_that_of_scipy(pvalues: list[float]) -> None:
+    assert fisher(pvalues) == pytest.approx(stats.combine_pvalues(pvalues, "fisher").pvalue, rel=1e-9)
+
+
+def test_one_part_is_the_test_of_verdicts() -> None:
+    stack = [(rows(0), rows(1))]
+    assert parted_test(stack, 1, 1, 999, 3) == pair_test(stack, most=999, seed=3)
+
+
+@pytest.mark.parametrize("n_parts", [2, 8])
+def test_relatives_get_the_smallest_p_there_is_and_the_r_of_the_other_test(n_parts: int) -> None:
+    a = rows(0)
+    stack = [(a, a + np.random.default_rng(9).normal(0, 0.05, a.shape))]
+    found = parted_test(stack, 10**6, n_parts)
+    assert found.pvalue == pytest.approx(least_p(n_parts))
+    whole = pair_test(stack, most=9)
+    assert (found.r, found.rank_r) == pytest.approx((whole.r, whole.rank_r))
+
+
+def test_p_of_strangers_is_uniform_or_larger() -> None:
+    found = [parted_test([(rows(2 * k, 2, 128), rows(2 * k + 1, 2, 128))], 10**6, 4, seed=k) for k in range(400)]
+    for p in (np.array([one.p_r for one in found]), np.array([one.p_ranks for one in found])):
+        assert stats.kstest(p, "uniform", alternative="greater").pvalue > 0.01
+        assert np.mean(p <= 0.5) > 0.4  # and not much larger
+
+
+def test_a_row_that_is_constant_within_a_part_is_no_obstacle() -> None:
+    a, b = rows(0), rows(1)
+    a[0, 8:] = 1.0
+    assert 0 < parted_test([(a, b)], 10**6, 8).pvalue <= 1
+
+
+def test_channels_go_into_as_few_parts_as_will_do() -> None:
+    assert [parts_for(n, 4096) for n in (1, 100, 101, 10_000, 50_000_000, 10**12)] == [1, 1, 8, 8, 16, 16]
+    for n in (10_000, 50_000_000, 5 * 10**11):
+        assert n * least_p(parts_for(n, 4096)) * 100 <= STRONG
+    assert parts_for(10**6, 64) == 4  # a part has 16 channels at least
+
+
+def test_nothing_to_test_is_an_error() -> None:
+    with pytest.raises(ComparisonError, match="expected matched rows and a permutation, found 0 and 9"):
+        parted_test([], 10, 4, 9)
+
+
+def test_those_that_were_passed_over_count_as_p_of_one() -> None:
+    assert holm([0.01, 0.02], 5) == holm([0.01, 0.02, 1.0, 1.0, 1.0])[:2]
