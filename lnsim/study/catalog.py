@@ -149,6 +149,8 @@ class _Parameters(Struct, forbid_unknown_fields=True):
     n_sampled: Draws | UnsetType = UNSET
     stored: Text | UnsetType = UNSET
     stored_pairs: Pairs | UnsetType = UNSET
+    stored_pair: tuple[str, str] | UnsetType = UNSET
+    same_token_ids: bool | UnsetType = UNSET
     n_power_draws: Draws | UnsetType = UNSET
     threshold: Annotated[float, Meta(gt=0, lt=1)] | UnsetType = UNSET
     seed: Annotated[int, Meta(ge=0, lt=2**32)] | UnsetType = UNSET
