@@ -153,5 +153,5 @@ def test_a_dispute_is_fetched_with_its_rows_and_report_15_says_what_could_not_be
     (run,) = run_plans([plan], home / "reports", home, {}, 1, 120, lambda name, ended: None)
     assert run.outcomes["15"].error is None
     html = (home / "reports" / "dispute" / "15_beyond_norms.html").read_text("utf-8")
-    assert "Rows tie 2 of 2 disputed pairs, 1 of 1 known to be related, and 0 of 3 of" in html
+    assert "1 of 1 known to be related, and 0 of 3 of strangers." in html
     assert "U8 of shape [64, 64], expected a matrix of F64" in html

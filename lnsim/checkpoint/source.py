@@ -14,6 +14,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from lnsim.checkpoint.families.gguf import gguf_config
 from lnsim.checkpoint.families.names import adapter_kind, norm_names
@@ -146,7 +147,19 @@ class Checkpoint:
         jobs = [job for turn in zip_longest(*planned) for job in turn if job is not None]
         done = self.fetch([(shard, read.span) for shard, read in jobs], progress)
         empty = {name: b"" for names in wanted_of.values() for name in names}
-        return empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
+        found = empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
+        for shard, names in wanted_of.items():
+            for name in headers[shard].checks.keys() & set(names):
+                self._check(shard, name, found[name], headers[shard].checks[name])
+        return found
+
+    def _check(self, shard: str, name: str, data: bytes, expected: int) -> None:
+        if (checksum := crc32(data)) != expected:
+            raise FormatError(
+                f"Reading tensor {name!r:.160} of {file_in(self.where, shard)}: a CRC-32 of {expected:08x} was "
+                f"expected, by the file's directory, found {checksum:08x}. It is damaged, or was not written by "
+                f"torch.save with checksums."
+            )
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
         shard_of = self.shard_of

@@ -126,9 +126,10 @@ class Header:
     buffer_start: int  # first byte of the byte buffer in the file: 8 plus the length of the JSON
     refused: Mapping[str, Refused] = field(default_factory=dict)  # what cannot be read; ``parse_header`` lets none pass
     buffer_size: int = -1  # bytes of the byte buffer; by default what the tensors fill
+    checks: Mapping[str, int] = field(default_factory=dict)  # CRC-32 of the bytes of a tensor, where the file tells it
 
     def __post_init__(self) -> None:
-        for name in ("tensors", "metadata", "refused"):
+        for name in ("tensors", "metadata", "refused", "checks"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         if self.buffer_size < 0:
             n_bytes = _contiguous_size(self.tensors.values(), holes=bool(self.refused))

@@ -6,8 +6,7 @@ from typing import Protocol
 
 from lnsim.checkpoint.format.gguf import FIRST_BYTES, Ask, gguf_header
 from lnsim.checkpoint.format.header import Header
-
-__all__ = ["FIRST_BYTES", "other_format"]
+from lnsim.checkpoint.format.torch_zip import TAIL_BYTES, torch_header
 
 
 class HeaderReader(Protocol):
@@ -17,9 +16,12 @@ class HeaderReader(Protocol):
         """Raises HeaderError where the file is none of its format."""
 
 
-_FORMATS: dict[str, HeaderReader] = {".gguf": gguf_header}
+_FORMATS: dict[str, tuple[HeaderReader, int]] = {
+    ".gguf": (gguf_header, FIRST_BYTES),
+    ".bin": (torch_header, 2 * TAIL_BYTES),
+}
 
 
-def other_format(name: str) -> HeaderReader | None:
-    """What reads the header of a file of this name or address; None for safetensors."""
-    return next((reader for ending, reader in _FORMATS.items() if name.endswith(ending)), None)
+def other_format(name: str) -> tuple[HeaderReader, int] | None:
+    """What reads the header of a file of this name, and how many bytes it wants first; None for safetensors."""
+    return next((found for ending, found in _FORMATS.items() if name.endswith(ending)), None)
