@@ -183,6 +183,7 @@ def test_deep_and_doubled_values_take_neither_memory_nor_time() -> None:
     for pickled in (
         b"\x80\x02)q\x00" + b"h\x00h\x00\x86q\x00" * 5000 + b"Q.",
         b"\x80\x02)" + b"\x85" * 200_000 + b"R.",
+        b"\x80\x02]" + b"}a" * 1_100_000 + b".",
         b"\x80\x02" + b"(" * 200_000 + b"t" * 200_000 + b"Q.",
     ):
         with pytest.raises(HeaderError):
@@ -221,7 +222,7 @@ FIRST = GOOD.find(b"PK\x01\x02")
         (changed(FIRST, b"PK\x01\x09"), "an entry of the zip directory was expected at its byte 0"),
         (changed(-12, struct.pack("<H", 0xFFFF), archive(b"")), "a zip64 locator was expected"),
         (changed(END + 16, struct.pack("<I", 1 << 30)), "a directory of at most 200000 members before its end"),
-        (GOOD.replace(b"little", b"bigbig"), "a little-endian file was expected, found b'bigbig'"),
+        (archive(b"", names=("a/data.pkl", "a/byteorder")), "a little-endian file was expected, found one of another"),
         (GOOD.replace(b"plain/data/1", b"plain/date/1"), "storage '1' of .* was expected, found no such member"),
     ],
     ids=range(18),
@@ -251,6 +252,25 @@ def test_any_pickle_ends_in_tensors_or_one_kind_of_error(data: bytes, seed: int)
     pickled[place : place + rng.randrange(30)] = data
     with suppress(HeaderError):
         state_dict(bytes(pickled))
+
+
+def test_a_repacked_archive_is_refused_tensor_by_tensor_and_a_file_without_checksums_is_read() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for one in zipfile.ZipFile(MADE / "plain.bin").infolist():
+            info = zipfile.ZipInfo(one.filename)
+            content = zipfile.ZipFile(MADE / "plain.bin").read(one.filename)
+            if one.filename == "plain/data.pkl":
+                info.extra = struct.pack("<HH", 0x4246, 16) + bytes(16)
+            file.writestr(info, content)
+    found = header_of(out.getvalue())
+    assert not set(found.tensors) & {"model.norm.weight"}
+    assert "it does not lie where torch.save puts it" in found.refused["model.norm.weight"].reason
+    unchecked = GOOD
+    for one in zipfile.ZipFile(MADE / "plain.bin").infolist():
+        unchecked = unchecked.replace(struct.pack("<I", one.CRC), bytes(4))
+    assert header_of(unchecked).checks == {}
+    assert header_of(unchecked).tensors == header_of(GOOD).tensors
 
 
 def test_an_overlapping_part_does_not_cut_off_what_it_lies_in() -> None:

@@ -28,6 +28,7 @@ _DTYPES: Mapping[str, str] = {
 }  # fmt: skip
 _NESTED = ("state_dict", "model_state_dict", "model", "module")  # where training code puts the state dict
 _MOST_DIMENSIONS = 16
+_MOST_MADE = 1_000_000  # dicts, lists and tuples: five are made of a tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class _Machine:
     """The stack, the memo and the place in the pickle."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data, self.at, self.made = data, 0, 0
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
@@ -206,6 +207,9 @@ class _Machine:
 
     def step(self, code: int) -> None:
         """One opcode."""
+        self.made += code in _EMPTY or code in _TUPLES or code == 0x74
+        if self.made > _MOST_MADE:
+            raise HeaderError(f"at most {_MOST_MADE} dicts, lists and tuples were expected in data.pkl.")
         if code in _NUMBERS:
             self.stack.append(self.take(_NUMBERS[code]))
         elif code in _TEXTS:

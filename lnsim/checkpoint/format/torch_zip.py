@@ -3,7 +3,8 @@
 Format: a zip archive (PKWARE's APPNOTE, sections 4.3.12 to 4.3.16) of stored members: ``data.pkl``, a pickle of the
 state dict, and one member a storage (torch/serialization.py). Its directory stands at the end of the file. Where the
 bytes of a member begin is told by the writer's rule (``getPadding`` of caffe2's inline_container.cc: behind the local
-header, padded to 64 bytes), and proved when they are read, by the checksum that the directory holds of each member.
+header, padded to 64 bytes). They must end where the next member begins; and where the directory holds a checksum of
+them, which a file saved without checksums does not, it is held against them when they are read.
 
 The pickle is never unpickled: ``torch_pickle`` interprets the few opcodes that a state dict needs.
 """
@@ -11,6 +12,7 @@ The pickle is never unpickled: ``torch_pickle`` interprets the few opcodes that 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -24,7 +26,8 @@ from lnsim.checkpoint.format.torch_pickle import Tensor, state_dict
 from lnsim.errors import HeaderError, named
 
 TAIL_BYTES = 1 << 16  # of the end of the file, which hold the directory of some 800 members
-_MAX_DIRECTORY, _MAX_MEMBERS, _MAX_PICKLE = 1 << 26, 200_000, 1 << 26
+_MAX_DIRECTORY, _MAX_MEMBERS, _MAX_PICKLE = 1 << 26, 200_000, 1 << 24
+_BEHIND = (0, 16, 24)  # bytes of the descriptor that may follow a member
 _END, _LOCATOR, _END64, _ENTRY = b"PK\x05\x06", b"PK\x06\x07", b"PK\x06\x06", b"PK\x01\x02"
 _BIG = 0xFFFFFFFF
 _LEGACY = re.compile(rb"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19")  # a pickle of torch's magic number
@@ -181,15 +184,11 @@ def _root(members: Mapping[str, Member]) -> str:
 
 def _alignment(members: Mapping[str, Member], root: str, start: bytes) -> int:
     """To how many bytes storages are aligned: 64, unless a member near the start says otherwise."""
-    told = members.get(f"{root}/.storage_alignment")
-    order = members.get(f"{root}/byteorder")
-    texts = [one and start[one.start(64) : one.start(64) + one.size] for one in (told, order)]
-    if texts[1] and texts[1] != b"little":
-        raise HeaderError(f"a little-endian file was expected, found {texts[1][:20]!r}.")
-    number = texts[0] or b"64"
-    if not number.isdigit() or not 0 < int(number) <= 1 << 20:
-        raise HeaderError(f"an alignment of storages in bytes was expected, found {number[:20]!r}.")
-    return int(number)
+    order, told = members.get(f"{root}/byteorder"), members.get(f"{root}/.storage_alignment")
+    if order is not None and order.size != len("little"):
+        raise HeaderError("a little-endian file was expected, found one of another byte order.")
+    number = b"" if told is None else start[told.start(64) : told.start(64) + told.size]
+    return int(number) if number.isdigit() and 0 < int(number) <= 1 << 20 else 64
 
 
 def _inside(stop: int, file_size: int) -> int:
@@ -204,12 +203,17 @@ def _header(
     found: dict[str, TensorInfo] = {}
     refused: dict[str, Refused] = {}
     checks: dict[str, int] = {}
+    offsets = sorted(one.offset for one in members.values())
     for name, tensor in tensors.items():
         member = members.get(f"{root}/data/{tensor.key}")
         if member is None:
             raise HeaderError(f"storage {quoted(tensor.key)} of {quoted(name)} was expected, found no such member.")
         width = DTYPE_BITS.get(tensor.dtype, 0) // 8
         first, n_bytes = tensor.offset * width, prod(tensor.shape) * width
+        end, place = member.start(alignment) + member.size, bisect_right(offsets, member.offset)
+        if place < len(offsets) and offsets[place] - end not in _BEHIND:
+            refused[name] = Refused(file_size, f"tensor {quoted(name)}: it does not lie where torch.save puts it.")
+            continue
         if not width or not tensor.contiguous:
             why = f"its layout of strides {list(tensor.strides)}" if width else f"its type {tensor.dtype}"
             refused[name] = Refused(file_size, f"tensor {quoted(name)}: {why[:80]} is not read.")
@@ -221,6 +225,6 @@ def _header(
             )
         begin = member.start(alignment) + first
         found[name] = TensorInfo(name, tensor.dtype, tensor.shape, begin, begin + n_bytes)
-        if n_bytes == member.size:
+        if n_bytes == member.size and member.crc:
             checks[name] = member.crc
     return Header(found, {"format": "pt"}, 0, refused, buffer_size=file_size, checks=checks)
