@@ -32,7 +32,7 @@ SENTENCES = {
 }
 DISTILLED = "A model distilled from random initial values is a stranger to every test here."
 
-_FEWEST_TEXTS = 64
+_FEWEST_TEXTS, _MOST_TOKENS = 64, 512  # more tokens cost time, and tell channels no better
 
 T = TypeVar("T")
 
@@ -142,10 +142,10 @@ def _common_tokens(a: WeightRows, b: WeightRows, same_ids: bool) -> tuple[Floats
             "says that they are"
         )
     place_a, place_b = (
-        {key: place for place, key in reversed(list(enumerate(keys))) if key != ""}
+        {key: place for place, key in list(enumerate(keys))[::-1] if key != ""}
         for keys in ((a.texts, b.texts) if told else (ids_a, ids_b))
     )
-    both = [key for key in place_a if key in place_b]
+    both = [key for key in reversed(place_a) if key in place_b][:_MOST_TOKENS]  # the most frequent first
     if len(both) < (_FEWEST_TEXTS if told else 3):
         raise ComparisonError(
             f"{len(both)} of the tokens that were read are the same in both, too few to tell {one.shape[1]:,} channels"
