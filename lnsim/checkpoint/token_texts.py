@@ -19,21 +19,15 @@ from itertools import accumulate
 
 from lnsim.errors import RoleError
 
-__all__ = ["NO_TEXTS", "N_TOKENS", "TOKENIZER_FILES", "FileStart", "Tokens", "first_run", "read_texts"]
-
 N_TOKENS = 960
 
+# Where the run of tokens begins, and their texts; an empty text stands for one that names no token elsewhere.
 Tokens = tuple[int, tuple[str, ...]]
-"""Where the run of tokens begins, and their texts; an empty text stands for one that names no token elsewhere."""
 
-NO_TEXTS: Tokens = (256, ())
-"""Where it begins if no tokenizer tells: behind single bytes, among the first merges."""
-
+NO_TEXTS: Tokens = (256, ())  # where it begins if no tokenizer tells: behind single bytes, among the first merges
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model")
 
-FileStart = Callable[[int], bytes]
-"""Gives the first so many bytes of a file; where they are fewer, that is all of it."""
-
+FileStart = Callable[[int], bytes]  # gives the first so many bytes of a file; where they are fewer, that is all of it
 _WINDOWS = (1 << 17, 1 << 19, 1 << 21)  # bytes read at most; some files list 6,000 special tokens first
 _VOCABULARY = re.compile(r'"vocab"\s*:\s*(?=[{\[])')
 _BEFORE = re.compile(r"[\s,\[]*")
@@ -44,16 +38,7 @@ _LATEST_START = 4096
 
 
 def read_texts(read: FileStart, name: str, where: str) -> Tokens:
-    """The run of tokens of one model.
-
-    Args:
-        read: reads the file.
-        name: one of ``TOKENIZER_FILES``.
-        where: the file, for messages.
-
-    Raises:
-        RoleError: when its first two megabytes list no such run.
-    """
+    """The run of tokens of one model, by the file of this name; RoleError where its first 2 MB list no such run."""
     for n_bytes in _WINDOWS:
         data = read(n_bytes)
         texts = _texts(_tokens(name, data))

@@ -31,11 +31,7 @@ from lnsim.errors import RoleError, StoreError
 if TYPE_CHECKING:
     from lnsim.checkpoint.store import StoredTensor
 
-__all__ = ["RECORD_KEY", "RowPiece", "WeightRows", "choose_rows", "is_piece", "kept_pieces", "piece_name", "whole_rows"]
-
-RECORD_KEY = "weight_rows"
-"""Key of an extract's metadata under which the pieces are listed."""
-
+RECORD_KEY = "weight_rows"  # key of an extract's metadata under which the pieces are listed
 MOST_VALUE_ROWS = 1024
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
@@ -150,14 +146,8 @@ def choose_rows(
 ) -> tuple[tuple[RowPiece, ...], tuple[str, ...]]:
     """The pieces to read of a checkpoint, and a sentence on each kind that cannot be read.
 
-    Args:
-        infos: every tensor of the checkpoint, by name.
-        norms: names of the norms inside the blocks of the main tower; value rows are those of the same blocks.
-        config: the checkpoint's.
-        model_type: the family that read its norms.
-        where: the checkpoint, for messages.
-        tokens: where the run of tokens begins, and their texts.
-        tower: the main one; one of pictures or sounds has no tokens.
+    ``norms`` are the names of those inside the blocks of the main tower; value rows are those of the same blocks. A
+    tower of pictures or sounds has no tokens.
     """
     told = tower_config(config, tower if tower in MEDIA_KEYS else "text")
     pieces: list[RowPiece] = []

@@ -22,9 +22,7 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.rows import MAX_MAGNITUDE, Matrix, centre, check_pair, lengths, ranks, scale, widen
 from lnsim.measure.rows import row_statistics as row_statistics
 
-ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})
-"""Metrics that grow with likeness; all others shrink."""
-
+ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})  # metrics that grow with likeness; all others shrink
 CV_MIN_STANDARD_ERRORS = 5.0
 """``cv_diff`` needs means at least this many standard errors (std / sqrt(hidden_size)) away from zero.
 
@@ -282,5 +280,5 @@ def _changed_ratio(a: _Rows, b: _Rows) -> Matrix:
     return np.stack([(bits_b != row).mean(axis=1) for row in bits_a])
 
 
+# Every metric by name, with what it is.
 METRICS: Mapping[str, str] = {name: one.about for name, one in _METRICS.items()}
-"""Every metric by name, with what it is."""

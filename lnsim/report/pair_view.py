@@ -30,15 +30,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Comparison", "compare", "read_sources"]
-
-_WIDTH = 100
-"""Characters of a line in a terminal."""
-
+_WIDTH = 100  # characters of a line in a terminal
 _INDENT = "\u00a0\u00a0"
 
+# Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999.
 _MOST_FOR_BANDS = 999
-"""Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999."""
 
 _ROWS: tuple[tuple[str, str, str], ...] = (
     ("layers compared", "n_layers_compared", "d"),

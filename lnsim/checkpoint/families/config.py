@@ -9,8 +9,8 @@ from lnsim.checkpoint.families.names import WORDS, is_number
 from lnsim.errors import RoleError
 
 Config = Mapping[str, Any]
+# What the layers under a prefix hold: the first component behind the layer's number, and the first two.
 Parts = Mapping[str, Mapping[int, frozenset[str]]]
-"""What the layers under a prefix hold: the first component behind the layer's number, and the first two."""
 
 TEXT_KEYS: Sequence[str] = WORDS["nested"]["text"]
 MEDIA_KEYS: Mapping[str, Sequence[str]] = {tower: WORDS["nested"][tower] for tower in ("vision", "audio")}

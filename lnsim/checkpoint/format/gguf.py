@@ -29,11 +29,7 @@ from lnsim.checkpoint.format.header_json import quoted
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import HeaderError, named
 
-__all__ = ["FIRST_BYTES", "GGUF_FORMAT", "Ask", "gguf_header"]
-
-GGUF_FORMAT = "gguf"
-"""What ``format`` is in the metadata of such a header."""
-
+GGUF_FORMAT = "gguf"  # what ``format`` is in the metadata of such a header
 FIRST_BYTES = 1 << 20  # to ask for first: a header with a vocabulary has 2 to 10 MB
 
 _MAX_PAIRS, _MAX_TENSORS, _MAX_ITEMS = 1 << 16, 200_000, 1 << 24
@@ -51,8 +47,7 @@ _NUMBERS = {0: "F32", 1: "F16", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "
     22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4", 41: "Q1_0",
 }  # fmt: skip
 
-Ask = Callable[[ByteRange], bytes]
-"""Reads exactly this range of the file."""
+Ask = Callable[[ByteRange], bytes]  # reads exactly this range of the file
 
 
 @dataclass(slots=True)
@@ -117,20 +112,11 @@ class _Cursor:
 
 
 def gguf_header(ask: Ask, start: bytes, file_size: int, *, where: str) -> Header:
-    """The header of a GGUF file.
+    """The header of a GGUF file; HeaderError for one not valid, over 100 MB, big-endian or of another version.
 
-    Args:
-        ask: reads a range of the file, called for what ``start`` lacks.
-        start: the first bytes of the file, ``FIRST_BYTES`` or all of a smaller one.
-        file_size: bytes of the whole file.
-        where: the file, for messages.
-
-    Returns:
-        A header whose metadata are the single values among the pairs, as texts, but for those on the tokenizer. What
-        lies beyond the end of a file that was cut off is among its refused.
-
-    Raises:
-        HeaderError: when it is not valid, longer than 100 MB, big-endian or of another version.
+    ``start`` are its first ``FIRST_BYTES``, or all of a smaller file; ``ask`` reads what they lack. The metadata are
+    the single values among the pairs, as texts, but for those on the tokenizer. What lies beyond the end of a file that
+    was cut off is among the refused.
     """
     with named(HeaderError, f"Reading the header of {where}"):
         cursor = _Cursor(ask, start, file_size)
