@@ -12,13 +12,16 @@ import json
 import math
 import re
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from lnsim.errors import HeaderError
 
+FORMATS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
 _MAX_ENTRY_BYTES = 1 << 20  # of one tensor's entry, and characters of one name
 _MAX_TEXT_BYTES = 1 << 24  # of one text; one of ASCII without escapes costs its own bytes only and may be longer
 _MAX_HELD_BYTES = 112 << 20  # that all that is kept of one header may take in memory
