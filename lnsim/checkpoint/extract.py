@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.local import open_local
@@ -87,20 +87,13 @@ def extract(
     evidence: bool = False,
     progress: Progress = no_progress,
 ) -> NormVectors:
-    """Read the norm vectors of a repo on the Hub, folder, safetensors file or stored model; write nothing.
+    """Read the norm vectors of a SOURCE, as the command line takes it; write nothing.
 
-    Args:
-        source: what to read: a path, a stored model's name, ``repo@revision/part`` or an address of the Hub.
-        roles: roles to read, by lnsim's names (``pre_attention``, ``encoder/pre_mlp``), the Llama family's, or a
-            tower's (``encoder``) for all of its roles; by default every role of the main tower and of an MTP block.
-        revision: branch, tag or commit, for a repo id.
-        everything: read every other norm as well, as ``other/...`` where it has no role.
-        model_type: read the checkpoint as this family, whatever its config says.
-        evidence: read the matrix rows of ``weight_rows`` too, for the tests beyond norms.
-        progress: told how many reads are done of how many planned.
-
-    Raises:
-        LnsimError: a sentence on what could not be read and what to do.
+    By default every role of the main tower and of an MTP block is read. ``roles`` are lnsim's names
+    (``pre_attention``, ``encoder/pre_mlp``), the Llama family's, or a tower's (``encoder``) for all of its roles;
+    ``everything`` reads every other norm as well, as ``other/...`` where it has no role; ``evidence`` the matrix rows
+    of ``weight_rows`` too, for the tests beyond norms. The checkpoint is read as the family of ``model_type``, whatever its config says. LnsimError
+    is a sentence on what could not be read and what to do.
     """
     begun = time.perf_counter()
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
@@ -115,14 +108,12 @@ def extract_and_keep(
     *,
     out: Path | None = None,
     name: str | None = None,
-    everything: bool = False,
-    model_type: str | None = None,
-    evidence: bool = False,
     again: bool = False,
     progress: Progress = no_progress,
+    **how: Any,
 ) -> NormVectors:
-    """Read the norm vectors of a source and keep them, as ``extract_many`` does; raises LnsimError as ``extract``."""
-    question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
+    """Read the norm vectors of a source, asked for as of ``extract``, and keep them as ``extract_many`` does."""
+    question = Question.of(source, roles, revision, **how)
     (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
     if isinstance(found, LnsimError):
         raise found
@@ -145,11 +136,9 @@ def extract_many(
     asked before at the same commit is not read from the Hub again. A file that is no extract of the same source is
     never replaced, and what such an extract holds stays in it. Only the calling thread writes files.
 
-    Args:
-        out: folder for the extracts, by default ``data/vectors``, where a stored extract is not written again.
-        name: file name for a single question; by default made of the repo id and the commit, or of the path.
-        again: read from the Hub even what is there.
-        in_flight: requests at once, of all sources together.
+    Extracts go to ``out``, by default ``data/vectors``, where a stored one is not written again, under a ``name`` for a
+    single question, by default made of the repo id and the commit, or of the path. ``again`` reads from the Hub even
+    what is there; ``in_flight`` are requests at once, of all sources together.
     """
     find = partial(_find, stays=out is None, in_flight=in_flight)
     found = list(_answers(questions, find, lambda plan: plan, no_progress))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from lnsim.checkpoint.families.gguf import gguf_config
+from lnsim.checkpoint.families.config import gguf_config
 from lnsim.checkpoint.families.names import adapter_kind, norm_names
 from lnsim.checkpoint.format.gguf import GGUF_FORMAT
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise

@@ -107,7 +107,7 @@ class _Cursor:
             raise HeaderError(f"UTF-8 was expected as {what}, found {error.reason}.") from None
 
 
-def gguf_header(ask: Ask, start: bytes, file_size: int, *, where: str) -> Header:
+def gguf_header(ask: Ask, start: bytes, file_size: int, where: str) -> Header:
     """The header of a GGUF file; HeaderError for one not valid, over 100 MB, big-endian or of another version.
 
     ``start`` are its first ``FIRST_BYTES``, or all of a smaller file; ``ask`` reads what they lack. The metadata are

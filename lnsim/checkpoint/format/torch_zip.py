@@ -48,7 +48,7 @@ class Member:
         return -(-begin // alignment) * alignment
 
 
-def torch_header(ask: Ask, start: bytes, file_size: int, *, where: str) -> Header:
+def torch_header(ask: Ask, start: bytes, file_size: int, where: str) -> Header:
     """The header of a PyTorch file; HeaderError for another, damaged, compressed or encrypted one, or a pickle of else.
 
     ``start`` are its first bytes, or all of a smaller file; ``ask`` reads its last 64 KB, and what lies in neither.
