@@ -92,8 +92,8 @@ def extract(
     By default every role of the main tower and of an MTP block is read. ``roles`` are lnsim's names
     (``pre_attention``, ``encoder/pre_mlp``), the Llama family's, or a tower's (``encoder``) for all of its roles;
     ``everything`` reads every other norm as well, as ``other/...`` where it has no role; ``evidence`` the matrix rows
-    of ``weight_rows`` too, for the tests beyond norms. The checkpoint is read as the family of ``model_type``, whatever its config says. LnsimError
-    is a sentence on what could not be read and what to do.
+    of ``weight_rows`` too, for the tests beyond norms. The checkpoint is read as the family of ``model_type``, whatever
+    its config says. LnsimError is a sentence on what could not be read and what to do.
     """
     begun = time.perf_counter()
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
