@@ -75,9 +75,9 @@ def _entries(text: str, at: int) -> Iterator[tuple[int, str]]:
     """Ids and tokens of a JSON object or list that may be cut off anywhere."""
     behind = _ID if text[at] == "{" else _SCORE
     at, number = at + 1, 0
-    while (at := _skip(text, at)) < len(text) and text[at] == '"':
+    while (before := _BEFORE.match(text, at)) and text[before.end() : before.end() + 1] == '"':
         try:
-            token, at = json.JSONDecoder().raw_decode(text, at)
+            token, at = json.JSONDecoder().raw_decode(text, before.end())
         except json.JSONDecodeError:
             return
         ends = behind.match(text, at)
@@ -85,11 +85,6 @@ def _entries(text: str, at: int) -> Iterator[tuple[int, str]]:
             return
         yield int(ends[1]) if behind is _ID else number, token
         at, number = ends.end(), number + 1
-
-
-def _skip(text: str, at: int) -> int:
-    found = _BEFORE.match(text, at)
-    return at if found is None else found.end()
 
 
 def _pieces(data: bytes) -> Iterator[str]:
@@ -140,11 +135,6 @@ def _from_bytes(token: str) -> str:
         return ""
 
 
-def _byte_letters() -> dict[str, int]:
-    """Which byte each letter of a byte-level vocabulary spells: a printable one itself, the rest from U+0100 on."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + place): byte for place, byte in enumerate(others)}
-
-
-_BYTES = _byte_letters()
+# Which byte each letter of a byte-level vocabulary spells: a printable one itself, the rest from U+0100 on.
+_BYTES = {chr(byte): byte for byte in (*range(33, 127), *range(161, 173), *range(174, 256))}
+_BYTES |= {chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - {*_BYTES.values()}))}

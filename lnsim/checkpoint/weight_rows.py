@@ -167,7 +167,8 @@ def choose_rows(
 def _token_pieces(infos: Mapping[str, TensorInfo], norms: Sequence[str], tokens: Tokens) -> list[RowPiece]:
     ends = tuple(f".{name}.weight" for name in WORDS["embeddings"]["names"])
     tables = [name for name, info in infos.items() if f".{name}".endswith(ends) and len(info.shape) == 2]
-    shared = [name for name in tables if norms and _common_parts(name, norms[0])] or tables
+    # Two tensors lie in one tower, as far as their names tell, where their first parts agree.
+    shared = [name for name in tables if norms and name.split(".")[0] == norms[0].split(".")[0]] or tables
     if not shared:
         raise RoleError("no tensor has the name of an embedding, such as '...embed_tokens.weight'")
     name = min(shared, key=len)
@@ -177,11 +178,6 @@ def _token_pieces(infos: Mapping[str, TensorInfo], norms: Sequence[str], tokens:
     stop = min(start + N_TOKENS, n_rows)
     texts = (("",) * (told - start) + texts)[: stop - start] if texts else ()
     return [RowPiece(name, start, stop, "token", n_rows=n_rows, texts=texts)]
-
-
-def _common_parts(name: str, other: str) -> bool:
-    """Whether two tensors lie in one tower, as far as their names tell: their first parts agree."""
-    return name.split(".")[0] == other.split(".")[0]
 
 
 def _value_pieces(

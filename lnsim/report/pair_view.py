@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 100  # characters of a line in a terminal
 _INDENT = "\u00a0\u00a0"
-
 # Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999.
 _MOST_FOR_BANDS = 999
 

@@ -168,8 +168,12 @@ def parse_header(
         header = _parse(data, file_size, lenient)
         if lenient and file_size is not None and file_size < header.file_size:
             return header.cut_off(file_size)
-        if not header.refused:  # whose sizes may be what is wrong
-            _check_end(header, len(data), file_size)
+        if header.refused:  # whose sizes may be what is wrong
+            return header
+        if file_size is not None and file_size != header.file_size:
+            raise HeaderError(_wrong_end(header, file_size))
+        if len(data) > header.file_size:
+            raise HeaderError(f"its tensors end at byte {header.file_size}, but {len(data)} bytes were given.")
         return header
 
 
@@ -213,13 +217,6 @@ def _contiguous_size(tensors: Iterable[TensorInfo], *, holes: bool) -> int:
             )
         previous = info.stop
     return previous
-
-
-def _check_end(header: Header, n_given: int, file_size: int | None) -> None:
-    if file_size is not None and file_size != header.file_size:
-        raise HeaderError(_wrong_end(header, file_size))
-    if n_given > header.file_size:
-        raise HeaderError(f"its tensors end at byte {header.file_size}, but {n_given} bytes were given.")
 
 
 def _wrong_end(header: Header, file_size: int) -> str:
