@@ -23,8 +23,8 @@ from lnsim.report.notebooks import Outcome
 from lnsim.report.prose import clean_html, code_html, prose_html, slug
 from lnsim.report.saving import write_text
 
-# What stands in place of a number on the page of any two models, which has no index and no neighbours.
 OF_TWO = "compare"
+"""What stands in place of a number on the page of any two models, which has no index and no neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
