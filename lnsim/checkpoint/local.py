@@ -240,7 +240,7 @@ def _read_header(path: Path, *, where: str) -> Header:
         n_bytes = min(size, DISGUISE_BYTES if other is None else other[1])
         start = _read_at(file, ByteRange(0, n_bytes), where=where) if size else b""
         if other is not None:
-            return other[0](lambda span: _read_at(file, span, where=where), start, size, where=where)
+            return other[0](lambda span: _read_at(file, span, where=where), start, size, where)
         stop = header_end(start, size, where=where)
         return parse_header(_read_at(file, ByteRange(0, stop), where=where), size, where=where, lenient=True)
 

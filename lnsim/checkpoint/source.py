@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from lnsim.checkpoint.families.gguf import gguf_config
+from lnsim.checkpoint.families.config import gguf_config
 from lnsim.checkpoint.families.names import adapter_kind, norm_names
 from lnsim.checkpoint.format.gguf import GGUF_FORMAT
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise
@@ -32,8 +32,7 @@ MAX_JSON_BYTES = 64 * 1024 * 1024  # of a config or index; the largest known ind
 _MAX_JSON_PARTS = 3_000_000  # values of a config, index or listing; more than any model needs
 _MAX_ALL_TENSORS = 300_000  # of all shards together; the largest known checkpoint has half of that
 
-Progress = Callable[[int, int], None]
-"""Called with the steps done and the steps planned, from any thread."""
+Progress = Callable[[int, int], None]  # called with the steps done and the steps planned, from any thread
 
 
 def no_progress(done: int, planned: int) -> None:
@@ -68,8 +67,8 @@ class Traffic:
             self.bytes_received += received
 
 
+# Reads ranges, each of a shard by its file name, and gives their bytes in the same order.
 Fetch = Callable[[Sequence[tuple[str, ByteRange]], Progress], list[bytes]]
-"""Reads ranges, each of a shard by its file name, and gives their bytes in the same order."""
 
 
 @dataclass(slots=True)

@@ -20,8 +20,6 @@ from lnsim.measure.evidence import SignTest, ValueBlock, combined, effective_gam
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST, STRONG, WEAK, PairTest
 
-__all__ = ["RowEvidence", "value_blocks", "weigh_rows"]
-
 SENTENCES = {
     "strong": "Shared initial values or weights: strong, in rows of the matrices. Compatible with: one was made from "
     "the other; both from one base; or both began with the same initial random numbers",
@@ -91,13 +89,9 @@ def weigh_rows(
 ) -> RowEvidence:
     """Test the rows of two models that were read with evidence.
 
-    Args:
-        a: one model.
-        b: the other.
-        ordered: whether the channels of both have an order of their own, so that token rows are outside of H0.
-        n_permutations: at most, for effective γ; the exact tests need none.
-        seed: of these.
-        same_token_ids: that equal ids mean equal tokens, where no tokenizer tells; whoever asks must know.
+    ``ordered`` says that the channels of both have an order of their own, so that token rows are outside of H0;
+    ``same_token_ids`` that equal ids mean equal tokens, where no tokenizer tells. Permutations, at most so many, are
+    for effective γ alone.
     """
     missing = [reason for one in (a, b) for reason in _rows(one).missing]
 

@@ -76,8 +76,7 @@ class _Line:
         return layer + sub_block
 
 
-Lines = Mapping[str, Sequence[_Line]]
-"""Every full path that a stack's patterns allow, with numbers as ``*``."""
+Lines = Mapping[str, Sequence[_Line]]  # every full path that a stack's patterns allow, with numbers as ``*``
 
 
 # A file without a config is held against every family: their paths are put together once, not for each file.

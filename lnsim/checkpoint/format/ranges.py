@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from lnsim.checkpoint.format.header import Header
 from lnsim.errors import RangeError, TensorNotFoundError
 
+# Bytes between two tensors that are worth reading to save a request: less than a round trip takes to carry.
 DEFAULT_MAX_GAP = 16 * 1024
-"""Bytes between two tensors that are worth reading to save a request: less than a round trip takes to carry."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

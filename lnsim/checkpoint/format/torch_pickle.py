@@ -12,20 +12,11 @@ from dataclasses import dataclass
 from struct import calcsize, unpack_from
 from typing import Any
 
-from lnsim.checkpoint.format.header_json import quoted
+from lnsim.checkpoint.format.header_json import FORMATS, quoted
 from lnsim.errors import HeaderError
 
-_STORAGES: Mapping[str, str] = {
-    "Float": "F32", "Double": "F64", "Half": "F16", "BFloat16": "BF16", "Long": "I64", "Int": "I32", "Short": "I16",
-    "Char": "I8", "Byte": "U8", "Bool": "BOOL", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
-    "QInt8": "qint8", "QUInt8": "quint8", "QInt32": "qint32", "Untyped": "",
-}  # fmt: skip
-_DTYPES: Mapping[str, str] = {
-    "float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
-    "int16": "I16", "int8": "I8", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64", "bool": "BOOL",
-    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e4m3fnuz": "F8_E4M3FNUZ",
-    "float8_e5m2fnuz": "F8_E5M2FNUZ", "float8_e8m0fnu": "F8_E8M0", "complex64": "complex64", "complex128": "complex128",
-}  # fmt: skip
+_STORAGES: Mapping[str, str] = FORMATS["torch"]["storages"]
+_DTYPES: Mapping[str, str] = FORMATS["torch"]["dtypes"]
 _NESTED = ("state_dict", "model_state_dict", "model", "module")  # where training code puts the state dict
 _MOST_DIMENSIONS = 16
 _MOST_MADE = 1_000_000  # dicts, lists and tuples: five are made of a tensor

@@ -51,21 +51,12 @@ class Member:
         return -(-begin // alignment) * alignment
 
 
-def torch_header(ask: Ask, start: bytes, file_size: int, *, where: str) -> Header:
-    """The header of a PyTorch file.
+def torch_header(ask: Ask, start: bytes, file_size: int, where: str) -> Header:
+    """The header of a PyTorch file; HeaderError for another, damaged, compressed or encrypted one, or a pickle of else.
 
-    Args:
-        ask: reads a range of the file: its last 64 KB, and what lies neither there nor in ``start``.
-        start: the first bytes of the file, or all of a smaller one.
-        file_size: bytes of the whole file.
-        where: the file, for messages.
-
-    Returns:
-        A header whose places count from the start of the file, with the checksum of each tensor that is a whole
-        member. A tensor of an odd layout or type is among its refused.
-
-    Raises:
-        HeaderError: when it is no such file, damaged, compressed, encrypted, or a pickle of something else.
+    ``start`` are its first bytes, or all of a smaller file; ``ask`` reads its last 64 KB, and what lies in neither.
+    Places count from the start of the file, and each tensor that is a whole member has its checksum. One of an odd
+    layout or type is among the refused.
     """
     with named(HeaderError, f"Reading the header of {where}"):
         _check_kind(start)

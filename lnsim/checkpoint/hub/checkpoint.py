@@ -272,7 +272,7 @@ class RemoteShard:
         other = other_format(self.url)
         data, self.file_size = self._ask(ByteRange(0, window if other is None else other[1]), may_be_clipped=True)
         if other is not None:
-            return other[0](lambda span: self._ask(span)[0], data, self.file_size, where=self.where)
+            return other[0](lambda span: self._ask(span)[0], data, self.file_size, self.where)
         stop = header_end(data, self.file_size, where=self.where)
         if stop > longest:
             raise HeaderError(
