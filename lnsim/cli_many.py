@@ -32,9 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str, source: str, whole
     """The arguments of a command of this name."""
     if name == "relatives":
         parser.add_argument("model", metavar="MODEL", help=source)
-        parser.add_argument(
-            "--among", nargs="+", metavar="A", help="compare it with these; by default, with all stored"
-        )
+        parser.add_argument("--among", nargs="+", metavar="A", help="the models to look among (all stored)")
     else:
         parser.add_argument("sources", metavar="A B C", nargs="*", help=source)
         of_these = "all stored models, or those whose name or folder fits a part or a pattern with *"
@@ -181,10 +179,9 @@ def _told(found: Sequence[Relation], every: bool, names: Sequence[str]) -> Itera
             f"so that none can be called strong; --permutations {n / STRONG:.0f} would do."
         )
     for why, pairs in apart.items():
-        few = (
-            pairs if every or len(pairs) <= _MOST_NAMED else [*pairs[:_MOST_NAMED], f"{len(pairs) - _MOST_NAMED} more"]
-        )
-        yield f"{len(pairs)} not compared ({why}): {', '.join(few)}."
+        n_named = len(pairs) if every else _MOST_NAMED
+        more = [f"{len(pairs) - n_named} more"] * (len(pairs) > n_named)
+        yield f"{len(pairs)} not compared ({why}): {', '.join([*pairs[:n_named], *more])}."
 
 
 def _numbers(one: Relation) -> tuple[str, str, str]:

@@ -211,8 +211,9 @@ def _count(pairs: Sequence[_Drawn], orders: Sequence[Orders]) -> None:
 
 def _reached(sums: Floats, value: float, slack: float, pair: _Drawn, kind: int, orders: Sequence[Orders]) -> int:
     """How many permutations reach a value, those in doubt summed again."""
-    doubtful = np.flatnonzero(np.abs(sums - value) <= slack).tolist()
-    return int(np.count_nonzero(sums > value + slack)) + sum(pair.exact(kind, orders, k) >= value for k in doubtful)
+    above = sums - value
+    doubtful = np.flatnonzero(np.abs(above) <= slack).tolist()
+    return int(np.count_nonzero(above > slack)) + sum(pair.exact(kind, orders, k) >= value for k in doubtful)
 
 
 def _padded(rows: Sequence[Floats]) -> npt.NDArray[np.float32]:
