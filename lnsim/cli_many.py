@@ -68,11 +68,14 @@ def relatives(options: argparse.Namespace, complain: Complain) -> list[str]:
 
 def matrix(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     """What is found of every pair of models; the table and the page are written where they are asked for."""
+    from lnsim.cli_text import bar
     from lnsim.measure import many
     from lnsim.words import count
 
     read = _read(list(dict.fromkeys(_named(options))), complain)
-    found = many.matrix({name: one.vectors for name, one in read.items()}, options.permutations, options.seed)
+    vectors = {name: one.vectors for name, one in read.items()}
+    with bar(f"pairs of {len(read)} models", unit="pair") as progress:
+        found = many.matrix(vectors, options.permutations, options.seed, progress=progress)
     if options.csv is not None:
         _write_csv(options.csv, found)
     lines = [f"{count(len(read), 'model')}, {count(len(found), 'pair')}.", *_told(found, options.all, ["a", "b"])]

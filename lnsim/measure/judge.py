@@ -100,13 +100,9 @@ def judge(
 
     `progress` is told how many pairs are tested of how many.
     """
-    rows = []
-    for place, (a, b, *roles) in enumerate(pairs):
-        progress(place, len(pairs))
-        rows.append(matched_rows(a, b, roles[0] if roles else None, seed))
+    rows = [matched_rows(a, b, roles[0] if roles else None, seed) for a, b, *roles in pairs]
     stacks = [one.stacks for one in rows if one.stacks]
-    found = iter(pair_tests(stacks, levels_for(len(stacks)), most, seed))
-    progress(len(pairs), len(pairs))
+    found = iter(pair_tests(stacks, levels_for(len(stacks)), most, seed, progress))
     return judged(rows, [next(found) if one.stacks else None for one in rows], most)
 
 

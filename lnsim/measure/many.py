@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.judge import judge
 from lnsim.measure.pair_test import MOST, STRONG
@@ -30,15 +31,17 @@ def relatives(
     query: NormVectors, others: Mapping[str, NormVectors], most: int | None = None, seed: int = 0
 ) -> list[Relation]:
     """One model against each of the others, best first; arguments are those of ``matrix``."""
-    return _judged([(query.source, query, name, one) for name, one in others.items()], most, seed)
+    return _judged([(query.source, query, name, one) for name, one in others.items()], most, seed, no_progress)
 
 
-def matrix(models: Mapping[str, NormVectors], most: int | None = None, seed: int = 0) -> list[Relation]:
+def matrix(
+    models: Mapping[str, NormVectors], most: int | None = None, seed: int = 0, *, progress: Progress = no_progress
+) -> list[Relation]:
     """Every pair of models, by the name that readers see: the strongest sentence first, of equal ones the largest r.
 
-    A test may cost `most` permutations, by default as many as ``enough`` says.
+    A test may cost `most` permutations, by default as many as ``enough`` says. `progress` is told how many are done.
     """
-    return _judged([(*a, *b) for a, b in combinations(models.items(), 2)], most, seed)
+    return _judged([(*a, *b) for a, b in combinations(models.items(), 2)], most, seed, progress)
 
 
 def enough(n_pairs: int) -> int:
@@ -50,9 +53,11 @@ def enough(n_pairs: int) -> int:
     return needed if MOST < needed <= 10 * MOST else MOST
 
 
-def _judged(pairs: Sequence[tuple[str, NormVectors, str, NormVectors]], most: int | None, seed: int) -> list[Relation]:
+def _judged(
+    pairs: Sequence[tuple[str, NormVectors, str, NormVectors]], most: int | None, seed: int, progress: Progress
+) -> list[Relation]:
     n_alike = sum(a.hidden_size == b.hidden_size for _, a, _, b in pairs)
-    verdicts = judge([(a, b) for _, a, _, b in pairs], most or enough(n_alike), seed)
+    verdicts = judge([(a, b) for _, a, _, b in pairs], most or enough(n_alike), seed, progress)
     found = []
     for (name_a, a, name_b, b), one in zip(pairs, verdicts, strict=True):
         measured = {name: getattr(one.test, name, None) for name in ("r", "pvalue", "n_permutations")}

@@ -99,11 +99,16 @@ def pair_test(stacks: Sequence[Stack], levels: Sequence[float] = LEVELS, most: i
 
 
 def pair_tests(
-    pairs: Sequence[Sequence[Stack]], levels: Sequence[float] = LEVELS, most: int = MOST, seed: int = 0
+    pairs: Sequence[Sequence[Stack]],
+    levels: Sequence[float] = LEVELS,
+    most: int = MOST,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, planned: None,
 ) -> list[PairTest]:
     """Test many pairs: the same permutations serve all of one hidden size, and a pair that is settled costs no more.
 
-    Each gets the result that it has alone; arguments and errors are those of ``pair_test``.
+    Each gets the result that it has alone; arguments and errors are those of ``pair_test``. `progress` is told how many
+    are done of how many.
     """
     alike: dict[tuple[int, ...], list[int]] = {}
     for place, stacks in enumerate(pairs):
@@ -116,6 +121,7 @@ def pair_tests(
             some = places[start : start + step]
             drawn = _drawn([_Drawn.of(pairs[place], most) for place in some], sizes, levels, most, seed)
             found |= {place: one.result(seed) for place, one in zip(some, drawn, strict=True)}
+            progress(len(found), len(pairs))
     return [found[place] for place in range(len(pairs))]
 
 
