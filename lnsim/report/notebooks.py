@@ -28,7 +28,6 @@ from lnsim.errors import NotebookError
 from lnsim.report.saving import PAGE_VARIABLE, saved_by, write_whole
 from lnsim.text import json_text
 
-_OF_TWO = "compare.ipynb"  # the notebook of any two models; it belongs to no study and has no number
 _INJECTED = "injected-parameters"
 _LONGEST_MESSAGE = 400
 _STARTS = 3
@@ -61,9 +60,10 @@ class Notebook:
     question: str
 
 
-def notebook_of_two(folder: Path) -> Notebook:
-    """The notebook of any two models."""
-    return Notebook("compare", folder / _OF_TWO, question_of(folder / _OF_TWO))
+def notebook_by_name(folder: Path, name: str) -> Notebook:
+    """A notebook on models that someone asks about: ``compare`` or ``matrix``; it is no study's, and has no number."""
+    path = folder / f"{name}.ipynb"
+    return Notebook(name, path, question_of(path))
 
 
 class _Metadata(msgspec.Struct):
