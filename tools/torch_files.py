@@ -1,4 +1,4 @@
-"""Make the files beside this one with PyTorch (2.13 made those that are stored): python tests/data/torch/make.py"""
+"""Make the files of tests/data/torch with PyTorch (2.13 made those that are stored): python tools/torch_files.py"""
 
 import collections
 from pathlib import Path
@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parents[1] / "tests" / "data" / "torch"
 
 
 def tensors() -> dict[str, torch.Tensor]:
+    """A state dict of two blocks in BF16, the head tied to the embedding."""
     g = torch.Generator().manual_seed(0)
     found: dict[str, torch.Tensor] = collections.OrderedDict()
     found["model.embed_tokens.weight"] = torch.randn(8, 4, generator=g).to(torch.bfloat16)
@@ -22,6 +23,7 @@ def tensors() -> dict[str, torch.Tensor]:
 
 
 def main() -> None:
+    """Write the files."""
     plain = tensors()
     base = torch.arange(12.0).reshape(3, 4)
     kinds = {
