@@ -17,10 +17,11 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lnsim import cli_atlas
+from lnsim import cli_atlas, cli_many
 from lnsim.errors import HubError, LnsimError, NotebookError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
@@ -176,6 +177,18 @@ def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comp
         return write_page_of_two(options.report, a, b, found, given, progress)
 
 
+def _many(name: str, options: argparse.Namespace) -> int:
+    failed: list[LnsimError] = []
+
+    def complain(error: LnsimError) -> None:
+        _complain(error, options.debug)
+        failed.append(error)
+
+    for line in getattr(cli_many, name)(options, complain):
+        print(printable(line, keep="\n"), flush=True)
+    return 1 if failed else 0
+
+
 def _list(options: argparse.Namespace) -> int:
     from lnsim.cli_text import listing, listing_text
 
@@ -214,6 +227,8 @@ def _parser() -> argparse.ArgumentParser:
     cli_atlas.add_options(
         _command(commands, "atlas", lambda options: cli_atlas.run(options, _complain)), _SOURCE, _whole
     )
+    for name in ("relatives", "matrix"):
+        cli_many.add_arguments(_command(commands, name, partial(_many, name)), name, _SOURCE, _whole)
     stored = _command(commands, "list", _list)
     stored.add_argument("pattern", nargs="?", default="", help="a part of a name, or a pattern with *")
     study = _command(commands, "study", _study)

@@ -13,15 +13,13 @@ from pathlib import Path
 
 from lnsim.errors import SourceError
 
-HOME_VARIABLE = "LNSIM_HOME"
-"""Environment variable that names the project folder, before anything else is looked at."""
-
+HOME_VARIABLE = "LNSIM_HOME"  # environment variable that names the project folder, before anything else is looked at
 _STUDIES = Path("data", "studies")
 _VECTORS = Path("data", "vectors")
 _SUFFIX = ".safetensors"
+# Characters of an extract's name, and its bytes: with commit, ending and temporary name they stay below 255.
 _LONGEST_NAME = 120
 _MOST_BYTES = 190
-"""Characters of an extract's name, and its bytes: with commit, ending and temporary name they stay below 255."""
 
 
 def project_root() -> Path:

@@ -10,8 +10,8 @@ import json
 import unicodedata
 from typing import Any
 
+# Unicode's categories of controls, format marks, half surrogates, private and unassigned characters, line breaks.
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode's categories of controls, format marks, half surrogates, private and unassigned characters, line breaks."""
 
 
 def printable(text: str, keep: str = "") -> str:

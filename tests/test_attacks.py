@@ -26,7 +26,7 @@ from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.families.table import FAMILIES
 from lnsim.checkpoint.roles import map_roles
 from lnsim.errors import RoleError
-from lnsim.measure.metrics import METRICS, undefined_reasons
+from lnsim.measure.metrics import METRICS
 
 LARGE = ("100,000 tensors", "2 MB of lists", "40 shards")
 CASES = [
@@ -134,33 +134,21 @@ def test_ten_gigabytes_of_zeros_in_a_gzip_of_ten_megabytes_cost_less_than_256_mb
 
 
 SPECIAL = {
-    "NaN": (float("nan"), "holds a value that is not finite"),
-    "infinity": (float("inf"), "holds a value that is not finite"),
-    "zeros": (0.0, "is all zeros"),
-    "one number": (1.5, "is constant"),
-    "the smallest number": (1e-45, "is constant"),
-    "the largest number": (3e38, "holds a value that is not finite or beyond"),
-}
+    "NaN": float("nan"), "infinity": float("inf"), "zeros": 0.0, "one number": 1.5, "the smallest number": 1e-45,
+    "the largest number": 3e38,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(("value", "reason"), SPECIAL.values(), ids=SPECIAL)
-def test_a_metric_of_special_weights_is_undefined_with_a_reason_or_a_plain_number(
-    metric: str, value: float, reason: str
-) -> None:
+@pytest.mark.parametrize("value", SPECIAL.values(), ids=SPECIAL)
+def test_a_metric_of_special_weights_is_undefined_or_a_plain_number(metric: str, value: float) -> None:
     rng = np.random.default_rng(0)
     good = rng.normal(1, 0.2, (3, 16)).astype(np.float32)
     bad = good.copy()
     bad[1] = value
     matrix = lnsim.pairwise(bad, good, metric)
     assert np.isfinite(matrix[[0, 2]]).all()
-    reasons = undefined_reasons(bad, good, metric)
-    if np.isfinite(matrix[1]).all():
-        assert reasons == ()
-    else:
-        assert np.isnan(matrix[1]).all()
-        assert reasons
-        assert all(re.match(rf"Row 1 of a ({reason}|is constant|has a mean)", text) for text in reasons), reasons
+    assert np.isfinite(matrix[1]).all() or np.isnan(matrix[1]).all()
 
 
 CHECKPOINT = Path(lnsim.__file__).parent / "checkpoint"

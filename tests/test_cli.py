@@ -151,6 +151,7 @@ def test_whoever_stops_reading_our_output_gets_no_traceback() -> None:
 WRONG = [
     [], ["extract"], ["inspect"], ["nope"], ["inspect", "x", "--nope"], ["inspect", "x", "y"],
     ["extract", "x", "--in-flight", "0"], ["compare", "one"], ["compare", "one", "two", "three"],
+    ["relatives"], ["relatives", "one", "two"], ["matrix", "one", "--permutations", "0"],
     *(["compare", "one", "two", *more] for more in (["--permutations", "0"], ["--permutations", "9.5"],
                                                     ["--seed", "-1"], ["--role"], ["--nope"])),
 ]  # fmt: skip
@@ -163,7 +164,7 @@ def test_wrong_usage_exits_with_2(words: list[str]) -> None:
     assert err.startswith("usage: lnsim")
 
 
-@pytest.mark.parametrize("command", ["inspect", "extract", "list", "compare"])
+@pytest.mark.parametrize("command", ["inspect", "extract", "list", "compare", "relatives", "matrix"])
 def test_help_shows_an_example(command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0

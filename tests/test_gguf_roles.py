@@ -15,7 +15,7 @@ from made_gguf import write_gguf
 from safetensors_bytes import checkpoint_files, write_files
 
 from lnsim.checkpoint.extract import extract
-from lnsim.checkpoint.families.gguf import gguf_config
+from lnsim.checkpoint.families.config import gguf_config
 from lnsim.checkpoint.families.names import WORDS
 from lnsim.checkpoint.families.table import FAMILIES
 from lnsim.checkpoint.roles import RoleMap, map_roles

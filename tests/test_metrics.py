@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.metrics import METRICS, pairwise, row_statistics, undefined_reasons
+from lnsim.measure.metrics import METRICS, pairwise, row_statistics, undefined_rows
 
 Row = npt.NDArray[np.float64]
 
@@ -126,17 +126,23 @@ def test_changed_ratio_compares_bits_of_one_dtype_and_not_values() -> None:
         pairwise(a, a.astype(np.float16), "changed_ratio")
 
 
+def reasons(rows: npt.NDArray[Any], metric: str, side: str) -> list[tuple[int, str]]:
+    """The rows that leave a metric undefined, each with its reason."""
+    masks = undefined_rows(rows, metric, side)[1]
+    return [(int(row), reason) for reason, mask in masks.items() for row in np.flatnonzero(mask)]
+
+
 @pytest.mark.parametrize("value", [0.1, 1.0, -3.7, 0.0])
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
-def test_a_constant_vector_has_no_correlation_and_the_reason_is_told(metric: str, value: float) -> None:
+def test_a_constant_vector_has_no_correlation(metric: str, value: float) -> None:
     a, b = gammas(3), gammas(2, seed=1)
     a[1] = value
     found = pairwise(a, b, metric)
     assert np.isnan(found[1]).all()
     assert np.isfinite(found[[0, 2]]).all()
-    assert undefined_reasons(a, b, metric) == ("Row 1 of a is constant: it has no spread to correlate.",)
-    assert value == 0.0 or undefined_reasons(a, b, "cosine") == ()  # it has a direction all the same
-    assert np.isfinite(pairwise(a, b, "cosine")).all() == (value != 0.0)
+    assert reasons(a, metric, "a") == [(1, "is constant")]
+    assert value == 0.0 or not reasons(a, "cosine", "a")
+    assert np.isfinite(pairwise(a, b, "cosine")).all() == (value != 0.0)  # it has a direction all the same
 
 
 @pytest.mark.parametrize(("metric", "sides"), [("cosine", "ab"), ("rel_l2", "a"), ("rel_l2_b", "b")])
@@ -147,18 +153,13 @@ def test_an_all_zero_vector_is_undefined_where_it_is_divided_by(metric: str, sid
     assert np.isnan(found[0, :2]).all() == ("a" in sides)
     assert np.isnan(found[1, 2]) == ("b" in sides)
     assert np.isfinite(found[1, :2]).all()
-    rows = {"a": "Row 0 of a", "b": "Row 2 of b"}
-    expected = [f"{rows[side]} is all zeros: it has no direction and no length to divide by." for side in sides]
-    assert list(undefined_reasons(a, b, metric)) == expected
+    assert reasons(a, metric, "a") == [(0, "is all zeros")] * ("a" in sides)
+    assert reasons(b, metric, "b") == [(2, "is all zeros")] * ("b" in sides)
 
 
 def test_the_symmetric_form_is_undefined_only_between_two_zero_vectors() -> None:
     a, b = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0], [3.0, 4.0]])
     np.testing.assert_array_equal(pairwise(a, b, "rel_l2_symmetric"), [[np.nan, 2.0], [2.0, 0.0]])
-    assert undefined_reasons(a, b, "rel_l2_symmetric") == (
-        "Row 0 of a and row 0 of b are all zeros: their lengths add up to nothing to divide by.",
-    )
-    assert undefined_reasons(a[1:], b, "rel_l2_symmetric") == ()
 
 
 def test_cv_diff_is_refused_where_the_mean_is_near_zero() -> None:
@@ -168,29 +169,25 @@ def test_cv_diff_is_refused_where_the_mean_is_near_zero() -> None:
     found = pairwise(a, b, "cv_diff")
     assert np.isnan(found[0]).all()
     assert np.isfinite(found[1]).all()
-    (reason,) = undefined_reasons(a, b, "cv_diff")
-    assert reason.startswith("Row 0 of a has a mean within 5 standard errors of zero: its coefficient of variation")
+    assert reasons(a, "cv_diff", "a") == [(0, "has a mean within 5 standard errors of zero")]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
 @pytest.mark.parametrize("metric", [name for name in METRICS if name != "changed_ratio"])
-def test_a_broken_row_is_nan_with_its_reason_and_leaves_the_others_alone(metric: str, bad: float) -> None:
+def test_a_broken_row_is_nan_and_leaves_the_others_alone(metric: str, bad: float) -> None:
     a, b = gammas(3).astype(float), gammas(2, seed=1).astype(float)
     before = pairwise(a, b, metric)
     a[1, 5] = bad
     found = pairwise(a, b, metric)
     assert np.isnan(found[1]).all()
     np.testing.assert_array_equal(found[[0, 2]], before[[0, 2]])
-    assert undefined_reasons(a, b, metric) == (
-        "Row 1 of a holds a value that is not finite or beyond 1e+150: nothing can be measured on it.",
-    )
+    assert reasons(a, metric, "a") == [(1, "holds a value that is not finite or beyond 1e+150")]
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.float16])
 def test_a_nan_of_a_narrow_dtype_is_seen(dtype: type) -> None:
     a = np.array([[1, 2, 3, np.nan], [1, 2, 3, 5]]).astype(dtype)
     np.testing.assert_array_equal(np.isnan(pairwise(a, a, "pearson")), [[True, True], [True, False]])
-    assert len(undefined_reasons(a, a, "pearson")) == 2
 
 
 def test_a_signalling_nan_breaks_its_row_without_a_warning() -> None:
@@ -211,14 +208,18 @@ PAIRS = st.integers(1, 12).flatmap(
 
 @settings(deadline=None, max_examples=60)
 @given(PAIRS)
-def test_every_metric_stays_in_its_range_and_nan_always_has_a_reason(pair: Pair) -> None:
+def test_every_metric_stays_in_its_range_and_a_nan_has_a_reason(pair: Pair) -> None:
     a, b = pair
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for metric in METRICS:
-            found, reasons = pairwise(a, b, metric), undefined_reasons(a, b, metric)
+            found = pairwise(a, b, metric)
             assert found.shape == (len(a), len(b))
-            assert np.isnan(found).any() == bool(reasons)
+            if metric not in (
+                "changed_ratio",
+                "rel_l2_symmetric",
+            ):  # which is undefined for pairs of rows, not for rows
+                assert np.isnan(found).any() == bool(reasons(a, metric, "a") + reasons(b, metric, "b"))
             low, high = (-1, 1) if metric in CORRELATIONS else (0, np.inf)
             assert ((found >= low) & (found <= high))[~np.isnan(found)].all()
 
@@ -261,6 +262,3 @@ def test_all_but_real_matrices_and_known_metrics_is_refused(
 ) -> None:
     with pytest.raises(ComparisonError, match=message):
         pairwise(a, b, metric)
-    if metric == "cosin":
-        with pytest.raises(ComparisonError, match=message):
-            undefined_reasons(a, b, metric)

@@ -29,7 +29,7 @@ def source(cell: dict[str, Any]) -> str:
 
 def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) >= 3
-    assert all(re.fullmatch(r"\d\d_[a-z0-9_]+|compare", path.stem) for path in NOTEBOOKS)
+    assert all(re.fullmatch(r"\d\d_[a-z0-9_]+|compare|matrix", path.stem) for path in NOTEBOOKS)
 
 
 @each

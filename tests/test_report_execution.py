@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from report_notebooks import small
 
-from lnsim.report import kernels
+from lnsim.report import notebooks
 from lnsim.report.notebooks import Notebook, execute
 from studies.run.selection import known_parameters
 
@@ -114,7 +114,7 @@ def test_a_kernel_that_dies_while_it_starts_is_started_again_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, deaths: int, status: str
 ) -> None:
     """Another program may take its port first; a kernel that never starts is told all the same."""
-    monkeypatch.setattr(kernels.sys, "platform", platform)  # where a kernel is forked, and where it is a new process
+    monkeypatch.setattr(notebooks.sys, "platform", platform)  # where a kernel is forked, and where it is a new process
     startup = tmp_path / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
     (startup / "00.py").write_text(DIES_AT_FIRST)

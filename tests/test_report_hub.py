@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hub_stand_in import COMMIT, HubStandIn
+from made_tokenizers import byte_level
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
 
 from lnsim.study.catalog import load_study
@@ -82,3 +85,73 @@ def test_the_report_of_a_study_says_hub_and_commit_and_asks_nothing_more(home: P
     assert "python run_all.py --study tiny --source hub --only 01" in html
     assert "<script>alert(1)" not in html
     assert len(stocked.requests) == asked
+
+
+DISPUTE = f"""
+title = "A dispute of tiny models"
+about = "A parent, its child, a stranger, and one whose values are packed."
+sources = ["hub"]
+{MODEL.format("a", "A", "#0b5fa5")}{MODEL.format("b", "B", "#bf4a00")}{MODEL.format("c", "C", "#117733")}
+{MODEL.format("d", "D", "#332288")}
+[[relations]]
+a = "a"
+b = "b"
+kind = "disputed"
+evidence = "Somebody says so."
+
+[[relations]]
+a = "b"
+b = "d"
+kind = "disputed"
+evidence = "Both have to do with A."
+
+[[relations]]
+a = "a"
+b = "d"
+kind = "fine_tune"
+evidence = "The card says so."
+
+[experiments.15]
+models = ["a", "b", "c", "d"]
+same_token_ids = false
+n_draws = 50
+n_permutations = 199
+seed = 0
+"""
+
+
+def tiny(seed: int, moved: float = 0.0, order: int | None = None) -> dict[str, np.ndarray]:
+    """A Llama of two blocks and 2,000 tokens; `moved` from that of the seed, its channels in another order."""
+    rng, noise = np.random.default_rng(seed), np.random.default_rng(100 + seed)
+    shapes = {name: one.shape for name, one in llama_tensors(2, 64).items()}
+    shapes |= {"model.embed_tokens.weight": (2000, 64)}
+    shapes |= {f"model.layers.{n}.self_attn.v_proj.weight": (64, 64) for n in range(2)}
+    found = {name: rng.normal(len(shape) == 1, 0.1, shape) for name, shape in sorted(shapes.items())}
+    found = {name: one + moved * noise.normal(0, 0.1, one.shape) for name, one in found.items()}
+    channels = slice(None) if order is None else np.random.default_rng(order).permutation(64)
+    return {name: np.ascontiguousarray(one[..., channels]).astype(np.float32) for name, one in found.items()}
+
+
+@pytest.mark.slow
+def test_a_dispute_is_fetched_with_its_rows_and_report_15_says_what_could_not_be_tested(
+    home: Path, hub: HubStandIn
+) -> None:
+    (home / "data" / "studies" / "dispute.toml").write_text(DISPUTE)
+    config = {**LLAMA_CONFIG, "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
+    packed = tiny(1, 0.2)
+    for block in range(2):
+        packed[f"model.layers.{block}.self_attn.v_proj.weight"] = np.zeros((64, 64), np.uint8)
+    models = {"a": tiny(1), "b": tiny(1, 0.3, order=7), "c": tiny(2), "d": packed}
+    for name, tensors in models.items():
+        hub.add(f"owner/{name}", checkpoint_files(tensors, config) | {"tokenizer.json": byte_level()})
+    assert fetch_study(load_study("dispute"), evidence=True) == {}
+    notebooks = [n for n in list_notebooks(Path(__file__).parents[1] / "notebooks") if n.number == "15"]
+    for folder in ("vectors", "rows"):  # the pair that is shown where the study has none with rows of both kinds
+        stored = Path(__file__).parents[1] / "data" / folder / "small_models"
+        shutil.copytree(stored, home / "data" / folder / "small_models")
+    plan = plan_study("dispute", "hub", notebooks, asked=True)
+    (run,) = run_plans([plan], home / "reports", home, {}, 1, 120, lambda name, ended: None)
+    assert run.outcomes["15"].error is None
+    html = (home / "reports" / "dispute" / "15_beyond_norms.html").read_text("utf-8")
+    assert "1 of 1 known to be related, and 0 of 3 of strangers." in html
+    assert "U8 of shape [64, 64], expected a matrix of F64" in html

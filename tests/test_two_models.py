@@ -152,12 +152,22 @@ def test_a_page_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
 def test_with_evidence_the_page_tells_what_the_rows_show_and_the_folder_holds_them(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     code, _, err = run(
-        "compare", A, "paraphrase-minilm-l3-v2", "--evidence", "--report", str(folder), "--permutations", "1999"
+        "compare",
+        A,
+        "paraphrase-minilm-l3-v2",
+        "--evidence",
+        "--same-token-ids",
+        "--report",
+        str(folder),
+        "--permutations",
+        "1999",
     )
     assert (code, err) == (0, "")
     text = without_code((folder / "index.html").read_text("utf-8"))
     assert "Rows of the matrices: strong." in text
     assert "Token rows: signs agree with z = 19.6 of at most 19.6 (384 signs)" in text
-    assert f"lnsim compare {A} paraphrase-minilm-l3-v2 --evidence" in text[text.rindex("Made again by") :]
+    assert (
+        f"lnsim compare {A} paraphrase-minilm-l3-v2 --evidence --same-token-ids" in text[text.rindex("Made again by") :]
+    )
     kept = [lnsim.load(path, evidence=True).rows for path in (folder / "vectors").iterdir()]
     assert all(rows is not None and rows.tokens is not None and len(rows.values()) == 2 for rows in kept)

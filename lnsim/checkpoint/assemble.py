@@ -24,8 +24,7 @@ _FIRST_NUMBER = re.compile(r"(?<=\.)\d{1,9}(?=\.)", re.ASCII)
 # Roles whose norms act on the residual stream, so that all layers of a tower have the same width.
 _STREAM_ROLES = frozenset(ROLES) - {"q_norm", "k_norm", "other"}
 
-Arrays = Mapping[str, npt.NDArray[Any]]
-"""The stored values of each tensor, shape ``(hidden_size,)``, by its name."""
+Arrays = Mapping[str, npt.NDArray[Any]]  # the stored values of each tensor, shape ``(hidden_size,)``, by its name
 
 
 @dataclass(frozen=True, slots=True)

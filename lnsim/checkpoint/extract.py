@@ -8,34 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from lnsim.checkpoint import opening, store
 from lnsim.checkpoint.format.header import Header
 from lnsim.checkpoint.local import open_local
-from lnsim.checkpoint.opening import (
-    IN_FLIGHT,
-    Found,
-    Origin,
-    choose_paths,
-    find_source,
-    open_checkpoint,
-    open_found,
-    open_stored,
-    origin_of,
-)
 from lnsim.checkpoint.reading import Question, Reading, read_norms
 from lnsim.checkpoint.source import Progress, no_progress, shared_progress
-from lnsim.checkpoint.store import (
-    ANSWERS_KEY,
-    ROLES_KEY,
-    Provenance,
-    StoredTensor,
-    json_texts,
-    kept_header,
-    provenance_at,
-    read_provenance,
-    write_extract,
-)
 from lnsim.checkpoint.vectors import NormVectors, same_stored
 from lnsim.checkpoint.weight_rows import RECORD_KEY, is_piece
 from lnsim.errors import LnsimError, StoreError
@@ -54,8 +33,8 @@ class _Plan:
     """A question whose source is known, before anything of it is read."""
 
     question: Question
-    found: Found
-    origin: Origin | None  # None, as the path, where nothing will be written
+    found: opening.Found
+    origin: opening.Origin | None  # None, as the path, where nothing will be written
     path: Path | None  # where the extract goes
     begun: float  # when it was first asked about
 
@@ -66,7 +45,8 @@ class Extracted:
 
     question: Question
     vectors: NormVectors
-    prepared: tuple[tuple[StoredTensor, ...], Provenance] | None = field(repr=False)  # None where the file is there
+    # What ``write_extract`` takes; None where the file is there.
+    prepared: tuple[tuple[store.StoredTensor, ...], store.Provenance] | None = field(repr=False)
     path: Path | None = None  # where it goes, if anybody said
 
     def keep(self, path: Path | None = None) -> NormVectors:
@@ -74,7 +54,7 @@ class Extracted:
         target = path or self.path
         if self.prepared is None or target is None:
             return self.vectors
-        return replace(self.vectors, path=write_extract(target, *self.prepared))
+        return replace(self.vectors, path=store.write_extract(target, *self.prepared))
 
 
 def extract(
@@ -87,24 +67,17 @@ def extract(
     evidence: bool = False,
     progress: Progress = no_progress,
 ) -> NormVectors:
-    """Read the norm vectors of a repo on the Hub, folder, safetensors file or stored model; write nothing.
+    """Read the norm vectors of a SOURCE, as the command line takes it; write nothing.
 
-    Args:
-        source: what to read: a path, a stored model's name, ``repo@revision/part`` or an address of the Hub.
-        roles: roles to read, by lnsim's names (``pre_attention``, ``encoder/pre_mlp``), the Llama family's, or a
-            tower's (``encoder``) for all of its roles; by default every role of the main tower and of an MTP block.
-        revision: branch, tag or commit, for a repo id.
-        everything: read every other norm as well, as ``other/...`` where it has no role.
-        model_type: read the checkpoint as this family, whatever its config says.
-        evidence: read the matrix rows of ``weight_rows`` too, for the tests beyond norms.
-        progress: told how many reads are done of how many planned.
-
-    Raises:
-        LnsimError: a sentence on what could not be read and what to do.
+    By default every role of the main tower and of an MTP block is read. ``roles`` are lnsim's names
+    (``pre_attention``, ``encoder/pre_mlp``), the Llama family's, or a tower's (``encoder``) for all of its roles;
+    ``everything`` reads every other norm as well, as ``other/...`` where it has no role; ``evidence`` the matrix rows
+    of ``weight_rows`` too, for the tests beyond norms. The checkpoint is read as the family of ``model_type``, whatever
+    its config says. LnsimError is a sentence on what could not be read and what to do.
     """
     begun = time.perf_counter()
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
-    opened = open_checkpoint(question.source, revision, progress=progress)
+    opened = opening.open_checkpoint(question.source, revision, progress=progress)
     return replace(read_norms(opened, question, progress=progress).vectors(), seconds=time.perf_counter() - begun)
 
 
@@ -115,14 +88,12 @@ def extract_and_keep(
     *,
     out: Path | None = None,
     name: str | None = None,
-    everything: bool = False,
-    model_type: str | None = None,
-    evidence: bool = False,
     again: bool = False,
     progress: Progress = no_progress,
+    **how: Any,
 ) -> NormVectors:
-    """Read the norm vectors of a source and keep them, as ``extract_many`` does; raises LnsimError as ``extract``."""
-    question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
+    """Read the norm vectors of a source, asked for as of ``extract``, and keep them as ``extract_many`` does."""
+    question = Question.of(source, roles, revision, **how)
     (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
     if isinstance(found, LnsimError):
         raise found
@@ -135,7 +106,7 @@ def extract_many(
     out: Path | None = None,
     name: str | None = None,
     again: bool = False,
-    in_flight: int = IN_FLIGHT,
+    in_flight: int = opening.IN_FLIGHT,
     progress: Progress = no_progress,
 ) -> Iterator[NormVectors | LnsimError]:
     """Read the norm vectors of every source and keep them as extracts; one that fails does not stop the others.
@@ -145,17 +116,15 @@ def extract_many(
     asked before at the same commit is not read from the Hub again. A file that is no extract of the same source is
     never replaced, and what such an extract holds stays in it. Only the calling thread writes files.
 
-    Args:
-        out: folder for the extracts, by default ``data/vectors``, where a stored extract is not written again.
-        name: file name for a single question; by default made of the repo id and the commit, or of the path.
-        again: read from the Hub even what is there.
-        in_flight: requests at once, of all sources together.
+    Extracts go to ``out``, by default ``data/vectors``, where a stored one is not written again, under a ``name`` for a
+    single question, by default made of the repo id and the commit, or of the path. ``again`` reads from the Hub even
+    what is there; ``in_flight`` are requests at once, of all sources together.
     """
     find = partial(_find, stays=out is None, in_flight=in_flight)
     found = list(_answers(questions, find, lambda plan: plan, no_progress))
     origins = [plan.origin for plan in found if isinstance(plan, _Plan) and plan.origin is not None]
     origins = [replace(origin, names=(name,)) for origin in origins] if name else origins
-    paths = iter(choose_paths(origins, out or vectors_dir()))
+    paths = iter(opening.choose_paths(origins, out or vectors_dir()))
     plans: list[_Plan | LnsimError] = []
     for plan in found:
         if isinstance(plan, _Plan) and plan.origin is not None:
@@ -200,7 +169,7 @@ def load(source: str | Path, evidence: bool = False) -> NormVectors:
     (30, 576)
     """
     begun = time.perf_counter()
-    opened = open_stored(str(source))
+    opened = opening.open_stored(str(source))
     vectors = read_norms(opened, Question(opened.source, evidence=evidence)).vectors()
     return replace(vectors, seconds=time.perf_counter() - begun)
 
@@ -208,19 +177,19 @@ def load(source: str | Path, evidence: bool = False) -> NormVectors:
 def _find(question: Question, *, stays: bool, in_flight: int, progress: Progress) -> _Plan:
     """Find what a question's source is, and of a repo its commit; an extract that ``stays`` is not written again."""
     begun = time.perf_counter()
-    found = find_source(question.source, question.revision, in_flight=in_flight)
-    stays = stays and found.path is not None and provenance_at(found.path) is not None
-    return _Plan(question, found, None if stays else origin_of(found), None, begun)
+    found = opening.find_source(question.source, question.revision, in_flight=in_flight)
+    stays = stays and found.path is not None and store.provenance_at(found.path) is not None
+    return _Plan(question, found, None if stays else opening.origin_of(found), None, begun)
 
 
 def _look_and_read(question: Question, *, progress: Progress) -> Extracted:
     """Read what a question asks and plan no extract; what ``data/vectors`` holds of the same commit is taken."""
     begun, folder = time.perf_counter(), vectors_dir()
-    found = find_source(question.source, question.revision)
+    found = opening.find_source(question.source, question.revision)
     name = found.repo_name
     # Where nothing of the repo was kept, its commit can be asked for when it is opened.
     known = name is not None and any(folder.glob(f"{name.repo_id.replace('/', '--')}*"))
-    origin = origin_of(found) if known else None
+    origin = opening.origin_of(found) if known else None
     path = None if origin is None else folder / origin.names[0]
     return _read(_Plan(question, found, origin, path, begun), progress=progress)
 
@@ -233,16 +202,16 @@ def _read(plan: _Plan, *, again: bool = False, progress: Progress) -> Extracted:
     if reading is not None:
         traffic, path, prepared = found.traffic, plan.path, None
     else:
-        opened = open_found(found, progress=progress)
+        opened = opening.open_found(found, progress=progress)
         held = kept is not None and RECORD_KEY in kept.metadata  # rows that it keeps are read again, whoever asks
         keep = [name for name in kept.tensors if not is_piece(name)] if kept else ()
         reading = read_norms(
             opened, replace(question, evidence=question.evidence or held), keep=keep, progress=progress
         )
         traffic, path = opened.traffic, reading.extract_path if plan.path is None else None
-        answers = () if found.repo_name is None else (*_texts(kept, ANSWERS_KEY), question.record())
+        answers = () if found.repo_name is None else (*_texts(kept, store.ANSWERS_KEY), question.record())
         identity = None if plan.origin is None else plan.origin.identity
-        prepared = None if path else reading.prepared(identity, answers, _texts(kept, ROLES_KEY))
+        prepared = None if path else reading.prepared(identity, answers, _texts(kept, store.ROLES_KEY))
     vectors = replace(
         reading.vectors(),
         path=path,
@@ -255,8 +224,8 @@ def _read(plan: _Plan, *, again: bool = False, progress: Progress) -> Extracted:
 
 def _kept(plan: _Plan) -> Header | None:
     """The header of the extract that lies where this one would, if of the same source and commit."""
-    header = None if plan.path is None else kept_header(plan.path)
-    known = None if header is None else read_provenance(header)
+    header = None if plan.path is None else store.kept_header(plan.path)
+    known = None if header is None else store.read_provenance(header)
     if known is None or plan.origin is None:
         return None
     return header if (known.identity, known.commit) == (plan.origin.identity, plan.origin.commit) else None
@@ -265,14 +234,14 @@ def _kept(plan: _Plan) -> Header | None:
 def _texts(kept: Header | None, key: str) -> tuple[str, ...]:
     """A list that the extract has on record; a damaged record answers nothing, and the vectors stay all the same."""
     try:
-        return () if kept is None else json_texts(kept.metadata, key)
+        return () if kept is None else store.json_texts(kept.metadata, key)
     except StoreError:
         return ()
 
 
 def _kept_reading(plan: _Plan, kept: Header | None) -> Reading | None:
     """The answer to a question about a repo at a commit; None where no extract holds it, or it is damaged."""
-    answered = plan.question.answered_by(_texts(kept, ANSWERS_KEY), _texts(kept, ROLES_KEY))
+    answered = plan.question.answered_by(_texts(kept, store.ANSWERS_KEY), _texts(kept, store.ROLES_KEY))
     if plan.path is None or not answered:
         return None
     try:

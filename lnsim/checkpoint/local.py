@@ -20,7 +20,7 @@ from lnsim.checkpoint.format.layout import (
     find_layout,
     named_file,
 )
-from lnsim.checkpoint.format.other import FIRST_BYTES, other_format
+from lnsim.checkpoint.format.other import other_format
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.names import WEIGHTS, RepoName, is_repo_id
 from lnsim.checkpoint.source import (
@@ -237,10 +237,10 @@ def _read_small(folder: Path, name: str, where: str) -> bytes:
 def _read_header(path: Path, *, where: str) -> Header:
     with _opened(path, where) as file:
         size, other = os.fstat(file.fileno()).st_size, other_format(path.name)
-        n_bytes = min(size, DISGUISE_BYTES if other is None else FIRST_BYTES)
+        n_bytes = min(size, DISGUISE_BYTES if other is None else other[1])
         start = _read_at(file, ByteRange(0, n_bytes), where=where) if size else b""
         if other is not None:
-            return other(lambda span: _read_at(file, span, where=where), start, size, where=where)
+            return other[0](lambda span: _read_at(file, span, where=where), start, size, where)
         stop = header_end(start, size, where=where)
         return parse_header(_read_at(file, ByteRange(0, stop), where=where), size, where=where, lenient=True)
 

@@ -14,8 +14,9 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
-from lnsim.checkpoint.families.gguf import gguf_config
+from lnsim.checkpoint.families.config import gguf_config
 from lnsim.checkpoint.families.names import adapter_kind, norm_names
 from lnsim.checkpoint.format.gguf import GGUF_FORMAT
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise
@@ -31,8 +32,7 @@ MAX_JSON_BYTES = 64 * 1024 * 1024  # of a config or index; the largest known ind
 _MAX_JSON_PARTS = 3_000_000  # values of a config, index or listing; more than any model needs
 _MAX_ALL_TENSORS = 300_000  # of all shards together; the largest known checkpoint has half of that
 
-Progress = Callable[[int, int], None]
-"""Called with the steps done and the steps planned, from any thread."""
+Progress = Callable[[int, int], None]  # called with the steps done and the steps planned, from any thread
 
 
 def no_progress(done: int, planned: int) -> None:
@@ -67,8 +67,8 @@ class Traffic:
             self.bytes_received += received
 
 
+# Reads ranges, each of a shard by its file name, and gives their bytes in the same order.
 Fetch = Callable[[Sequence[tuple[str, ByteRange]], Progress], list[bytes]]
-"""Reads ranges, each of a shard by its file name, and gives their bytes in the same order."""
 
 
 @dataclass(slots=True)
@@ -146,7 +146,19 @@ class Checkpoint:
         jobs = [job for turn in zip_longest(*planned) for job in turn if job is not None]
         done = self.fetch([(shard, read.span) for shard, read in jobs], progress)
         empty = {name: b"" for names in wanted_of.values() for name in names}
-        return empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
+        found = empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
+        for shard, names in wanted_of.items():
+            for name in headers[shard].checks.keys() & set(names):
+                self._check(shard, name, found[name], headers[shard].checks[name])
+        return found
+
+    def _check(self, shard: str, name: str, data: bytes, expected: int) -> None:
+        if (checksum := crc32(data)) != expected:
+            raise FormatError(
+                f"Reading tensor {name!r:.160} of {file_in(self.where, shard)}: a CRC-32 of {expected:08x} was "
+                f"expected, by the file's directory, found {checksum:08x}. It is damaged, or was not written by "
+                f"torch.save with checksums."
+            )
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
         shard_of = self.shard_of

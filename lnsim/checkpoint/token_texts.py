@@ -19,21 +19,15 @@ from itertools import accumulate
 
 from lnsim.errors import RoleError
 
-__all__ = ["NO_TEXTS", "N_TOKENS", "TOKENIZER_FILES", "FileStart", "Tokens", "first_run", "read_texts"]
-
 N_TOKENS = 960
 
+# Where the run of tokens begins, and their texts; an empty text stands for one that names no token elsewhere.
 Tokens = tuple[int, tuple[str, ...]]
-"""Where the run of tokens begins, and their texts; an empty text stands for one that names no token elsewhere."""
 
-NO_TEXTS: Tokens = (256, ())
-"""Where it begins if no tokenizer tells: behind single bytes, among the first merges."""
-
+NO_TEXTS: Tokens = (256, ())  # where it begins if no tokenizer tells: behind single bytes, among the first merges
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model")
 
-FileStart = Callable[[int], bytes]
-"""Gives the first so many bytes of a file; where they are fewer, that is all of it."""
-
+FileStart = Callable[[int], bytes]  # gives the first so many bytes of a file; where they are fewer, that is all of it
 _WINDOWS = (1 << 17, 1 << 19, 1 << 21)  # bytes read at most; some files list 6,000 special tokens first
 _VOCABULARY = re.compile(r'"vocab"\s*:\s*(?=[{\[])')
 _BEFORE = re.compile(r"[\s,\[]*")
@@ -44,16 +38,7 @@ _LATEST_START = 4096
 
 
 def read_texts(read: FileStart, name: str, where: str) -> Tokens:
-    """The run of tokens of one model.
-
-    Args:
-        read: reads the file.
-        name: one of ``TOKENIZER_FILES``.
-        where: the file, for messages.
-
-    Raises:
-        RoleError: when its first two megabytes list no such run.
-    """
+    """The run of tokens of one model, by the file of this name; RoleError where its first 2 MB list no such run."""
     for n_bytes in _WINDOWS:
         data = read(n_bytes)
         texts = _texts(_tokens(name, data))
@@ -90,9 +75,9 @@ def _entries(text: str, at: int) -> Iterator[tuple[int, str]]:
     """Ids and tokens of a JSON object or list that may be cut off anywhere."""
     behind = _ID if text[at] == "{" else _SCORE
     at, number = at + 1, 0
-    while (at := _skip(text, at)) < len(text) and text[at] == '"':
+    while (before := _BEFORE.match(text, at)) and text[before.end() : before.end() + 1] == '"':
         try:
-            token, at = json.JSONDecoder().raw_decode(text, at)
+            token, at = json.JSONDecoder().raw_decode(text, before.end())
         except json.JSONDecodeError:
             return
         ends = behind.match(text, at)
@@ -100,11 +85,6 @@ def _entries(text: str, at: int) -> Iterator[tuple[int, str]]:
             return
         yield int(ends[1]) if behind is _ID else number, token
         at, number = ends.end(), number + 1
-
-
-def _skip(text: str, at: int) -> int:
-    found = _BEFORE.match(text, at)
-    return at if found is None else found.end()
 
 
 def _pieces(data: bytes) -> Iterator[str]:
@@ -155,11 +135,6 @@ def _from_bytes(token: str) -> str:
         return ""
 
 
-def _byte_letters() -> dict[str, int]:
-    """Which byte each letter of a byte-level vocabulary spells: a printable one itself, the rest from U+0100 on."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + place): byte for place, byte in enumerate(others)}
-
-
-_BYTES = _byte_letters()
+# Which byte each letter of a byte-level vocabulary spells: a printable one itself, the rest from U+0100 on.
+_BYTES = {chr(byte): byte for byte in (*range(33, 127), *range(161, 173), *range(174, 256))}
+_BYTES |= {chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - {*_BYTES.values()}))}

@@ -42,40 +42,27 @@ class Offset:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoleVectors:
-    """The vectors of one role, one row a layer.
+    """The vectors of one role, one row a layer."""
 
-    Args:
-        role: as users write it, for example ``pre_attention`` or ``mtp/pre_mlp``.
-        layers: zero-based block numbers, ascending, shape ``(n_layers,)``; a missing layer is a gap, never a shift.
-            A norm outside the blocks (``final``, ``embedding``) has the one layer number -1.
-        scale: effective γ, that is with 1 added where the family stores γ minus one; shape ``(n_layers, hidden_size)``,
-            float32.
-        bias: β, same shape and dtype, or None where the family has none.
-        stored: the weight as it lies in the file, ``(n_layers, hidden_size)`` in the stored dtype (ml_dtypes for BF16
-            and FP8), for exact comparison.
-        stored_bias: the same for the bias, or None.
-        names: tensor names of the weights, one a row.
-        bias_names: tensor names of the biases, one a row, or empty.
-        norm_type: ``rmsnorm`` or ``layernorm``.
-        shared: True where one norm feeds attention and MLP at once.
-        tower: the stack of blocks that they belong to, for example ``encoder``; empty where nobody told.
-        offset: what was added to the stored weight for the effective γ.
-        dtypes: the stored dtype of each row where they differ, else empty; ``stored`` is then widened to float32.
-    """
-
-    role: str
+    role: str  # as users write it, for example ``pre_attention`` or ``mtp/pre_mlp``
+    # Zero-based block numbers, ascending, ``(n_layers,)``; a missing layer is a gap, never a shift. A norm outside the
+    # blocks (``final``, ``embedding``) has the one layer number -1.
     layers: npt.NDArray[np.int64]
-    scale: npt.NDArray[np.float32]
-    bias: npt.NDArray[np.float32] | None
+    scale: npt.NDArray[
+        np.float32
+    ]  # effective γ, with 1 added where it is stored minus one, ``(n_layers, hidden_size)``
+    bias: npt.NDArray[np.float32] | None  # β, of the same shape, where the family has one
+    # The weight as it lies in the file, of the same shape, in the stored dtype (ml_dtypes for BF16 and FP8), for exact
+    # comparison; the same for the bias.
     stored: npt.NDArray[Any]
     stored_bias: npt.NDArray[Any] | None
-    names: tuple[str, ...]
-    norm_type: str
-    shared: bool = False
-    bias_names: tuple[str, ...] = ()
-    tower: str = ""
-    offset: float = 0.0
-    dtypes: tuple[str, ...] = ()
+    names: tuple[str, ...]  # tensor names of the weights, one a row
+    norm_type: str  # ``rmsnorm`` or ``layernorm``
+    shared: bool = False  # one norm feeds attention and MLP at once
+    bias_names: tuple[str, ...] = ()  # tensor names of the biases, one a row, or empty
+    tower: str = ""  # the stack of blocks that they belong to, for example ``encoder``; empty where nobody told
+    offset: float = 0.0  # what was added to the stored weight for the effective γ
+    dtypes: tuple[str, ...] = ()  # of each row where they differ, else empty; ``stored`` is then widened to float32
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """The effective γ, so that ``pairwise`` and NumPy take these vectors as they are."""
@@ -139,49 +126,27 @@ class RoleVectors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormVectors:
-    """Every norm vector that was read from one checkpoint.
+    """Every norm vector that was read from one checkpoint."""
 
-    Args:
-        source: what was read, as a person would write it: a repo id, a path or a stored model's name.
-        commit: the commit that the revision resolved to, or None for files outside the Hub.
-        model_type: the config's ``model_type``.
-        norm_type: ``rmsnorm`` or ``layernorm``, of the main tower's block norms.
-        hidden_size: channels of the main tower's block norms.
-        roles: the vectors by role.
-        missing_layers: by role, the layer numbers that the config promises and the checkpoint lacks.
-        notes: sentences that a reader of the numbers must know (γ stored minus one, roles from names alone, ...).
-        tensors: where each stored tensor came from.
-        config: the checkpoint's config, as far as it is known.
-        provenance: everything else on record about the file (package, licence, revision asked for, ...).
-        requests: requests made to read it, all of them counted.
-        bytes_received: bytes of response bodies received.
-        seconds: wall-clock time of the read.
-        path: the extract that was written, or None.
-        main_tower: the tower whose roles are written bare; empty where nobody told.
-        towers: those of which norms are there, read or not.
-        rows: of matrices, for the tests beyond norms; None where they were not asked for.
-        offset: whether the file stores γ or γ minus one, and on what evidence.
-    """
-
-    source: str
-    commit: str | None
-    model_type: str
-    norm_type: str
-    hidden_size: int
+    source: str  # what was read, as a person would write it: a repo id, a path or a stored model's name
+    commit: str | None  # what the revision resolved to; None for files outside the Hub
+    model_type: str  # the config's
+    norm_type: str  # ``rmsnorm`` or ``layernorm``, of the main tower's block norms
+    hidden_size: int  # channels of the main tower's block norms
     roles: Mapping[str, RoleVectors]
-    missing_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    tensors: Mapping[str, TensorSource] = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
-    provenance: Mapping[str, str] = field(default_factory=dict)
-    requests: int = 0
-    bytes_received: int = 0
-    seconds: float = 0.0
-    path: Path | None = None
-    main_tower: str = ""
-    towers: tuple[str, ...] = ()
-    offset: Offset = Offset()
-    rows: WeightRows | None = None
+    missing_layers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # those that the config promises
+    notes: tuple[str, ...] = ()  # what a reader of the numbers must know (γ stored minus one, roles from names alone)
+    tensors: Mapping[str, TensorSource] = field(default_factory=dict)  # where each stored tensor came from
+    config: Mapping[str, Any] = field(default_factory=dict)  # the checkpoint's, as far as it is known
+    provenance: Mapping[str, str] = field(default_factory=dict)  # all else on record (package, licence, revision, ...)
+    requests: int = 0  # made to read it, all of them counted
+    bytes_received: int = 0  # of response bodies
+    seconds: float = 0.0  # wall-clock time of the read
+    path: Path | None = None  # the extract that was written
+    main_tower: str = ""  # whose roles are written bare; empty where nobody told
+    towers: tuple[str, ...] = ()  # those of which norms are there, read or not
+    offset: Offset = Offset()  # whether the file stores γ or γ minus one, and on what evidence
+    rows: WeightRows | None = None  # of matrices, for the tests beyond norms, where they were asked for
 
     def __post_init__(self) -> None:
         for name in ("roles", "missing_layers", "tensors", "config", "provenance"):
@@ -251,8 +216,8 @@ def row_facts(scale: npt.NDArray[np.float32]) -> list[tuple[str, str, str]]:
     return [tuple(f"{v:.3g}".replace("-", "−") if np.isfinite(v) else "undefined" for v in row) for row in values]  # type: ignore[misc]
 
 
+# Names of the Llama family that the command line takes beside lnsim's own.
 LLAMA_NAMES: Mapping[str, str] = {"input_layernorm": "pre_attention", "post_attention_layernorm": "pre_mlp"}
-"""Names of the Llama family that the command line takes beside lnsim's own."""
 
 IN_LLAMA = {role: name for name, role in LLAMA_NAMES.items()}
 

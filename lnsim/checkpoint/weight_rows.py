@@ -31,11 +31,7 @@ from lnsim.errors import RoleError, StoreError
 if TYPE_CHECKING:
     from lnsim.checkpoint.store import StoredTensor
 
-__all__ = ["RECORD_KEY", "RowPiece", "WeightRows", "choose_rows", "is_piece", "kept_pieces", "piece_name", "whole_rows"]
-
-RECORD_KEY = "weight_rows"
-"""Key of an extract's metadata under which the pieces are listed."""
-
+RECORD_KEY = "weight_rows"  # key of an extract's metadata under which the pieces are listed
 MOST_VALUE_ROWS = 1024
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
@@ -150,14 +146,8 @@ def choose_rows(
 ) -> tuple[tuple[RowPiece, ...], tuple[str, ...]]:
     """The pieces to read of a checkpoint, and a sentence on each kind that cannot be read.
 
-    Args:
-        infos: every tensor of the checkpoint, by name.
-        norms: names of the norms inside the blocks of the main tower; value rows are those of the same blocks.
-        config: the checkpoint's.
-        model_type: the family that read its norms.
-        where: the checkpoint, for messages.
-        tokens: where the run of tokens begins, and their texts.
-        tower: the main one; one of pictures or sounds has no tokens.
+    ``norms`` are the names of those inside the blocks of the main tower; value rows are those of the same blocks. A
+    tower of pictures or sounds has no tokens.
     """
     told = tower_config(config, tower if tower in MEDIA_KEYS else "text")
     pieces: list[RowPiece] = []
@@ -177,7 +167,8 @@ def choose_rows(
 def _token_pieces(infos: Mapping[str, TensorInfo], norms: Sequence[str], tokens: Tokens) -> list[RowPiece]:
     ends = tuple(f".{name}.weight" for name in WORDS["embeddings"]["names"])
     tables = [name for name, info in infos.items() if f".{name}".endswith(ends) and len(info.shape) == 2]
-    shared = [name for name in tables if norms and _common_parts(name, norms[0])] or tables
+    # Two tensors lie in one tower, as far as their names tell, where their first parts agree.
+    shared = [name for name in tables if norms and name.split(".")[0] == norms[0].split(".")[0]] or tables
     if not shared:
         raise RoleError("no tensor has the name of an embedding, such as '...embed_tokens.weight'")
     name = min(shared, key=len)
@@ -187,11 +178,6 @@ def _token_pieces(infos: Mapping[str, TensorInfo], norms: Sequence[str], tokens:
     stop = min(start + N_TOKENS, n_rows)
     texts = (("",) * (told - start) + texts)[: stop - start] if texts else ()
     return [RowPiece(name, start, stop, "token", n_rows=n_rows, texts=texts)]
-
-
-def _common_parts(name: str, other: str) -> bool:
-    """Whether two tensors lie in one tower, as far as their names tell: their first parts agree."""
-    return name.split(".")[0] == other.split(".")[0]
 
 
 def _value_pieces(

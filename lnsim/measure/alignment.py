@@ -19,17 +19,14 @@ from lnsim.measure.nulls import Floats
 if TYPE_CHECKING:
     import pandas as pd
 
-PARTNER_FROM = 0.5
-"""A layer has a partner where its largest r is at least this; something is always the largest."""
-
+PARTNER_FROM = 0.5  # a layer has a partner where its largest r is at least this; something is always the largest
 _AS_GOOD = 0.01
 """A layer of equal number is as good a partner as the best one where its r is less by no more than this: after a depth
 expansion a layer has two partners, and which of them is the better one is left to noise."""
 
 _TIE = 1e-12  # values that differ by less are equal: sums in another order may differ in the last bits
 
-Places = npt.NDArray[np.intp]
-"""Row or column numbers."""
+Places = npt.NDArray[np.intp]  # row or column numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

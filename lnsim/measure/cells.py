@@ -22,9 +22,7 @@ from lnsim.measure.rows import Matrix, row_statistics
 
 Models = Mapping[str, NormVectors]
 Pair = tuple[str, str] | Sequence[str]
-Role = str | tuple[str, str] | Sequence[str]
-"""A role of both models, or one of each."""
-
+Role = str | tuple[str, str] | Sequence[str]  # a role of both models, or one of each
 _RANGE = (0.025, 0.975)
 
 

@@ -23,12 +23,10 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, centred_unit
 from lnsim.measure.permutation import order_stream
 
-FIRES = 0.01
-"""p up to which the channels of a model are said to have an order of their own."""
-
+FIRES = 0.01  # p up to which the channels of a model are said to have an order of their own
 _COSINES = 4
+# Permutations after which p is looked at, and the p above which the drawing ends.
 _LOOKS = {199: 5 * FIRES, 1_999: 2 * FIRES, 9_999: 1.0}
-"""Permutations after which p is looked at, and the p above which the drawing ends."""
 
 _VALUES = 2**22  # values gathered at a time, 32 MB
 

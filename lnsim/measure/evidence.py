@@ -31,29 +31,18 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST, PairTest, pair_test
 
-__all__ = ["SignTest", "ValueBlock", "combined", "effective_gamma", "token_rows", "value_rows"]
-
-_AT_ONCE = 1024
-"""Channels of a whose correlations with all of b are held at a time: with 4,096 of them 34 MB."""
+_AT_ONCE = 1024  # channels of a whose correlations with all of b are held at a time: with 4,096 of them 34 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueBlock:
-    """The value rows of one block.
-
-    Args:
-        layer: number of the block.
-        rows: of ``v_proj``, one a value dimension, whole heads of them: ``(n_heads * head_size, hidden_size)``.
-        gamma: effective γ of the norm before the attention, ``(hidden_size,)``.
-        head_size: value dimensions of a head.
-        centred: True where that norm is a LayerNorm: what it gives has no mean over the channels.
-    """
+    """The value rows of one block."""
 
     layer: int
-    rows: npt.NDArray[np.floating]
-    gamma: npt.NDArray[np.floating]
-    head_size: int
-    centred: bool = False
+    rows: npt.NDArray[np.floating]  # of ``v_proj``, whole heads of value dimensions: (n_heads * head_size, hidden_size)
+    gamma: npt.NDArray[np.floating]  # effective γ of the norm before the attention, (hidden_size,)
+    head_size: int  # value dimensions of a head
+    centred: bool = False  # that norm is a LayerNorm: what it gives has no mean over the channels
 
     def __post_init__(self) -> None:
         n_rows, hidden_size = self.rows.shape
@@ -86,37 +75,22 @@ class ValueBlock:
 
 @dataclass(frozen=True, slots=True)
 class SignTest:
-    """What a test of signs found.
+    """What a test of signs found."""
 
-    Args:
-        z: sum of the coupled weights over the root of their sum of squares; at most the root of ``n_signs``.
-        n_signs: coins.
-        pvalue: ``n_tried * exp(-z^2 / 2)``, at most 1, for every number of coins; 1 where z is not above zero.
-        n_tried: how many pairs of parts were tried, of which this is the one with the largest z.
-        layers: of the two blocks, where the test is one of blocks.
-        n_matched: heads or channels that were matched.
-    """
-
-    z: float
-    n_signs: int
-    pvalue: float
-    n_tried: int = 1
-    layers: tuple[int, int] | None = None
-    n_matched: int = 0
+    z: float  # sum of the coupled weights over the root of their sum of squares; at most the root of ``n_signs``
+    n_signs: int  # coins
+    pvalue: float  # ``n_tried * exp(-z^2 / 2)``, at most 1, for every number of coins; 1 where z is not above zero
+    n_tried: int = 1  # how many pairs of parts were tried, of which this is the one with the largest z
+    layers: tuple[int, int] | None = None  # of the two blocks, where the test is one of blocks
+    n_matched: int = 0  # heads or channels that were matched
 
 
 def value_rows(a: Sequence[ValueBlock], b: Sequence[ValueBlock]) -> SignTest:
     """Whether the value rows of two models agree in sign: those of the best pair of blocks, with its price.
 
     Heads are matched by the absolute products of their rows (Hungarian). Even rows of a head are probes, odd ones are
-    tested: c_j is the sum over the probes i of G_a[j, i] G_b[j, i]. Hidden sizes may differ.
-
-    Args:
-        a: the first and the last block of one model, or any few.
-        b: those of the other.
-
-    Raises:
-        ComparisonError: when there are no blocks, or heads have different sizes.
+    tested: c_j is the sum over the probes i of G_a[j, i] G_b[j, i]. Hidden sizes may differ. Usual are the first and
+    the last block of each model, or any few. ComparisonError when there are none, or heads have different sizes.
     """
     sizes = {block.head_size for block in (*a, *b)}
     if not a or not b or len(sizes) != 1:
@@ -145,14 +119,9 @@ def token_rows(a: npt.ArrayLike, b: npt.ArrayLike) -> SignTest:
     """Whether the channels of two models agree in sign over the same tokens.
 
     Channels are matched where each is the other's best partner by absolute correlation over the tokens; c is the
-    correlation of a matched pair. Hidden sizes may differ.
-
-    Args:
-        a: rows of the embedding, one a token, ``(n_tokens, hidden_size_a)``.
-        b: rows of the same tokens in the same order, ``(n_tokens, hidden_size_b)``.
-
-    Raises:
-        ComparisonError: when the numbers of tokens differ, are fewer than three, or a weight is not finite.
+    correlation of a matched pair. Both are rows of the embedding of the same tokens in the same order, ``(n_tokens,
+    hidden_size)``; hidden sizes may differ. ComparisonError for fewer than three tokens, other numbers of them, or a
+    weight that is not finite.
     """
     one, other = (np.asarray(rows, dtype=np.float64) for rows in (a, b))
     if one.ndim != 2 or other.ndim != 2 or len(one) != len(other) or len(one) < 3:
@@ -202,10 +171,8 @@ def effective_gamma(a: Sequence[ValueBlock], b: Sequence[ValueBlock], most: int 
     """The permutation test of channels on γ times the root mean square of each column of the value rows.
 
     It needs no further bytes, and finds γ that was folded, rescaled or set anew, since the product stays. It is blind
-    to permuted channels, as norms are. Blocks are compared in their order.
-
-    Raises:
-        ComparisonError: when the numbers of blocks or the hidden sizes differ, and as ``pair_test``.
+    to permuted channels, as norms are. Blocks are compared in their order. ComparisonError when the numbers of blocks
+    or the hidden sizes differ, and as ``pair_test``.
     """
     one, other = (np.array([np.sqrt(np.mean(block.effective() ** 2, axis=0)) for block in blocks]) for blocks in (a, b))
     if one.shape != other.shape:

@@ -29,7 +29,7 @@ from lnsim.measure.comparable import (
 )
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats, holm
-from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_test, r_interval
+from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_tests, r_interval
 from lnsim.measure.verdict import STRENGTHS, Evidence, sentence, verdict
 
 Pair = tuple[NormVectors, NormVectors] | tuple[NormVectors, NormVectors, Sequence[tuple[str, str]]]
@@ -100,13 +100,10 @@ def judge(
 
     `progress` is told how many pairs are tested of how many.
     """
-    levels, rows, tests = levels_for(len(pairs)), [], []
-    for place, (a, b, *roles) in enumerate(pairs):
-        progress(place, len(pairs))
-        rows.append(matched_rows(a, b, roles[0] if roles else None, seed))
-        tests.append(pair_test(rows[-1].stacks, levels, most, seed) if rows[-1].stacks else None)
-    progress(len(pairs), len(pairs))
-    return judged(rows, tests, most)
+    rows = [matched_rows(a, b, roles[0] if roles else None, seed) for a, b, *roles in pairs]
+    stacks = [one.stacks for one in rows if one.stacks]
+    found = iter(pair_tests(stacks, levels_for(len(stacks)), most, seed, progress))
+    return judged(rows, [next(found) if one.stacks else None for one in rows], most)
 
 
 def judged(

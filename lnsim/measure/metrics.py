@@ -1,7 +1,7 @@
 """This module measures two sets of vectors against each other, every row of one with every row of the other.
 
 All sums run in float64, whatever dtype comes in. A value that is not defined (a correlation with a constant vector, a
-ratio to a zero length) is NaN, never a number made up by an epsilon; ``undefined_reasons`` says which rows and why. A
+ratio to a zero length) is NaN, never a number made up by an epsilon; ``undefined_rows`` says which rows and why. A
 row with NaN or an infinity is undefined too, and leaves the other rows as they are. Nothing is clipped: near the ends
 of [-1, 1] a cosine is computed from the chord between the unit vectors, which cannot leave the interval.
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,7 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.rows import MAX_MAGNITUDE, Matrix, centre, check_pair, lengths, ranks, scale, widen
 from lnsim.measure.rows import row_statistics as row_statistics
 
-ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})
-"""Metrics that grow with likeness; all others shrink."""
-
+ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})  # metrics that grow with likeness; all others shrink
 CV_MIN_STANDARD_ERRORS = 5.0
 """``cv_diff`` needs means at least this many standard errors (std / sqrt(hidden_size)) away from zero.
 
@@ -39,10 +36,9 @@ _Function = Callable[[_Rows, _Rows], Matrix]
 
 @dataclass(frozen=True, slots=True)
 class _Undefined:
-    """A reason why a row leaves a metric undefined: in words, what follows from it, and the rows it holds for."""
+    """A reason why a row leaves a metric undefined: in words, and the rows it holds for."""
 
     reason: str
-    consequence: str
     holds: Callable[[Matrix], Mask]
 
 
@@ -99,25 +95,6 @@ def pairwise(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> Matrix:
     return result
 
 
-def undefined_reasons(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> tuple[str, ...]:
-    """One sentence for each row or pair that makes ``pairwise`` give NaN, rows counted from 0; empty where none does.
-
-    Arguments and errors are those of ``pairwise``. Stored bits always compare, so ``changed_ratio`` has no reasons.
-    """
-    rows_a, rows_b = _checked(a, b, metric)
-    if metric == "changed_ratio":
-        return ()
-    wide_a, masks_a = undefined_rows(rows_a, metric, "a")
-    wide_b, masks_b = undefined_rows(rows_b, metric, "b")
-    zeros = (np.flatnonzero(_ZERO.holds(wide)) for wide in (wide_a, wide_b))
-    pairs = (
-        f"Row {i} of a and row {j} of b are all zeros: their lengths add up to nothing to divide by."
-        for i, j in product(*zeros)
-        if metric == "rel_l2_symmetric"
-    )
-    return (*_described(masks_a, "a"), *_described(masks_b, "b"), *pairs)
-
-
 def _checked(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> tuple[_Rows, _Rows]:
     if metric not in _METRICS:
         raise ComparisonError(f"There is no metric '{metric}'; the known ones are {', '.join(_METRICS)}.")
@@ -142,15 +119,6 @@ def undefined_rows(rows: _Rows, metric: str, side: str) -> tuple[Matrix, dict[st
     return wide, masks
 
 
-def _described(masks: Mapping[str, Mask], side: str) -> list[str]:
-    """One sentence a row, rows counted from 0."""
-    return [
-        f"Row {row} of {side} {reason}: {_CONSEQUENCES[reason]}."
-        for reason, mask in masks.items()
-        for row in np.flatnonzero(mask)
-    ]
-
-
 def _mean_is_near_zero(wide: Matrix) -> Mask:
     mean, centred = centre(wide)
     standard_error = np.sqrt((centred**2).mean(axis=1) / wide.shape[1])
@@ -158,18 +126,12 @@ def _mean_is_near_zero(wide: Matrix) -> Mask:
     return np.array(near | (mean == 0), dtype=np.bool_)
 
 
-_ZERO = _Undefined(
-    "is all zeros", "it has no direction and no length to divide by", lambda wide: np.asarray(~wide.any(axis=1))
-)
-_CONSTANT = _Undefined("is constant", "it has no spread to correlate", lambda wide: np.ptp(wide, axis=1) == 0)
+_ZERO = _Undefined("is all zeros", lambda wide: np.asarray(~wide.any(axis=1)))
+_CONSTANT = _Undefined("is constant", lambda wide: np.ptp(wide, axis=1) == 0)
 _MEAN_NEAR_ZERO = _Undefined(
-    f"has a mean within {CV_MIN_STANDARD_ERRORS:g} standard errors of zero",
-    "its coefficient of variation would tell only how near zero the mean happened to fall",
-    _mean_is_near_zero,
+    f"has a mean within {CV_MIN_STANDARD_ERRORS:g} standard errors of zero", _mean_is_near_zero
 )
 _BROKEN = f"holds a value that is not finite or beyond {MAX_MAGNITUDE:.0e}"
-_CONSEQUENCES = {one.reason: one.consequence for one in (_ZERO, _CONSTANT, _MEAN_NEAR_ZERO)}
-_CONSEQUENCES[_BROKEN] = "nothing can be measured on it"
 
 _NEAR_ONE = 0.999
 
@@ -282,5 +244,5 @@ def _changed_ratio(a: _Rows, b: _Rows) -> Matrix:
     return np.stack([(bits_b != row).mean(axis=1) for row in bits_a])
 
 
+# Every metric by name, with what it is.
 METRICS: Mapping[str, str] = {name: one.about for name, one in _METRICS.items()}
-"""Every metric by name, with what it is."""

@@ -17,9 +17,7 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.tables import card, table
 
-LEVEL = 0.05
-"""An adjusted p-value below this is counted; the counts stand beside the p-values themselves."""
-
+LEVEL = 0.05  # an adjusted p-value below this is counted; the counts stand beside the p-values themselves
 Floats = npt.NDArray[np.float64]
 
 _ALTERNATIVES = ("two-sided", "greater")
@@ -27,21 +25,13 @@ _ALTERNATIVES = ("two-sided", "greater")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NullResult:
-    """A statistic beside its null distribution.
+    """A statistic beside its null distribution."""
 
-    Args:
-        statistic: the value measured.
-        pvalue: (1 + hits) / (1 + n), so never 0.
-        null_distribution: the statistic of each permutation, shape ``(n_permutations,)``.
-        alternative: ``two-sided`` (hits by absolute value) or ``greater``.
-        exact_mean: mean of the statistic over all permutations that there are, in closed form; NaN where none is known.
-        exact_std: its standard deviation likewise; it stands beside ``null_std``, which is simulated.
-    """
-
-    statistic: float
-    pvalue: float
-    null_distribution: Floats
-    alternative: str
+    statistic: float  # the value measured
+    pvalue: float  # (1 + hits) / (1 + n), so never 0
+    null_distribution: Floats  # the statistic of each permutation, shape ``(n_permutations,)``
+    alternative: str  # ``two-sided`` (hits by absolute value) or ``greater``
+    # Over all permutations that there are, in closed form, beside what is simulated; NaN where none is known.
     exact_mean: float = float("nan")
     exact_std: float = float("nan")
 

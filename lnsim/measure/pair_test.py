@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, centred_unit
-from lnsim.measure.permutation import order_stream, permuted_sums
+from lnsim.measure.permutation import Orders, order_stream
 from lnsim.measure.rows import ranks
 
 STRONG, WEAK = LEVELS = (0.001, 0.05)
@@ -35,7 +36,13 @@ KINDS: tuple[Callable[[Floats], Floats], ...] = (np.asarray, ranks)
 """What is done to the rows before r is taken: nothing, and ranks."""
 
 _FIRST_LOOK = 200
-_AT_ONCE = 10_000  # permutations held at a time: of 4,096 channels they take 82 MB
+_ENTRIES = 40_960_000  # entries of permutations held at a time, 82 MB
+_PAIRS = 256  # tested together at most
+_VALUES = 2**23  # of one of their models, as many as 64 MB hold
+_SUMS = 2**22  # sums held at a time, 32 MB
+_PRODUCTS = 2**22  # products of channels held at a time, 16 MB
+_BLOCK = 64  # channels whose products are summed in float32
+_SLICE = 2_000  # permutations gathered at a time, so that they stay in the cache
 _FAR = 2  # times the largest value of any permutation: no further one is then expected to reach the statistic
 _OUTSIDE = 0.01  # chance that the interval misses p at some look
 
@@ -88,30 +95,157 @@ def pair_test(stacks: Sequence[Stack], levels: Sequence[float] = LEVELS, most: i
     The drawing ends where p is known to lie on one side of each level, or after `most` permutations. ComparisonError
     when there is no row, the shapes differ, or a row is constant.
     """
-    n_rows = sum(len(a) for a, _ in stacks)
-    if not n_rows or most < 1:
-        raise ComparisonError(f"Testing a pair: expected matched rows and a permutation, found {n_rows} and {most}.")
-    kinds = [[_units(a, b, kind) for a, b in stacks] for kind in KINDS]
-    observed = [sum(float(np.sum(a * b)) for a, b in kind) / n_rows for kind in kinds]
-    hits, largest, drawn, looks = np.zeros(2, dtype=int), np.zeros(2), 0, list(_looks(most))
-    streams = [order_stream(a.shape[1], seed) for a, _ in stacks]
-    low = high = 0.0
+    return pair_tests([stacks], levels, most, seed)[0]
+
+
+def pair_tests(
+    pairs: Sequence[Sequence[Stack]],
+    levels: Sequence[float] = LEVELS,
+    most: int = MOST,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, planned: None,
+) -> list[PairTest]:
+    """Test many pairs: the same permutations serve all of one hidden size, and a pair that is settled costs no more.
+
+    Each gets the result that it has alone; arguments and errors are those of ``pair_test``. `progress` is told how many
+    are done of how many.
+    """
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for place, stacks in enumerate(pairs):
+        alike.setdefault(tuple(a.shape[1] for a, _ in stacks), []).append(place)
+    found: dict[int, PairTest] = {}
+    for sizes, places in alike.items():
+        largest = max(sum(a.size for a, _ in pairs[place]) for place in places)
+        step = min(_PAIRS, max(1, _VALUES // max(1, largest)))
+        for start in range(0, len(places), step):
+            some = places[start : start + step]
+            drawn = _drawn([_Drawn.of(pairs[place], most) for place in some], sizes, levels, most, seed)
+            found |= {place: one.result(seed) for place, one in zip(some, drawn, strict=True)}
+            progress(len(found), len(pairs))
+    return [found[place] for place in range(len(pairs))]
+
+
+@lru_cache(16)  # whoever asks for the relatives of a model gives its rows with every pair
+def _units(kind: int, shape: tuple[int, int], rows: bytes) -> Floats:
+    return centred_unit(KINDS[kind](np.frombuffer(rows).reshape(shape)))
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """What the permutations that were drawn so far say of one pair; arrays hold an entry a kind."""
+
+    units: list[list[Stack]]  # rows without their mean and of length 1, by kind, then by hidden size
+    observed: Floats
+    n_rows: int
+    hits: npt.NDArray[np.int64]
+    near: npt.NDArray[np.bool_]  # whether a permutation came within a factor of _FAR
+    n: int = 0
+    low: float = 0.0
+    high: float = 0.0
+
+    @classmethod
+    def of(cls, stacks: Sequence[Stack], most: int) -> _Drawn:
+        n_rows = sum(len(a) for a, _ in stacks)
+        if not n_rows or most < 1:
+            raise ComparisonError(
+                f"Testing a pair: expected matched rows and a permutation, found {n_rows} and {most}."
+            )
+        both = [[np.asarray(rows, dtype=np.float64) for rows in stack] for stack in stacks]
+        if apart := next((one for one in both if one[0].shape != one[1].shape), None):
+            shapes = " and ".join(str(rows.shape) for rows in apart)
+            raise ComparisonError(f"Testing a pair: expected matched rows, found shapes {shapes}.")
+        kinds = [
+            [(_units(kind, a.shape, a.tobytes()), _units(kind, b.shape, b.tobytes())) for a, b in both]
+            for kind in range(len(KINDS))
+        ]
+        observed = np.array([sum(float(np.sum(a * b)) for a, b in kind) / n_rows for kind in kinds])
+        return cls(kinds, observed, n_rows, np.zeros(len(KINDS), dtype=np.int64), observed <= 0)
+
+    def settled(self, n: int, outside: float, levels: Sequence[float]) -> bool:
+        """Whether no further permutation is needed after `n`."""
+        self.n = n
+        self.low, self.high = map(max, zip(*(_interval(hits, n, outside) for hits in self.hits.tolist()), strict=True))
+        far = not self.near.any() and 1 / (1 + n) <= min(levels)
+        return far or not any(self.low <= level <= self.high for level in levels)
+
+    def exact(self, kind: int, orders: Sequence[Orders], k: int) -> float:
+        """The statistic under the k-th of these permutations, in float64."""
+        parts = zip(self.units[kind], orders, strict=True)
+        return sum(float(np.sum(a * b[:, order[:, k]])) for (a, b), order in parts) / self.n_rows
+
+    def result(self, seed: int) -> PairTest:
+        (r, rank_r), (p_r, p_ranks) = self.observed.tolist(), ((1 + self.hits) / (1 + self.n)).tolist()
+        return PairTest(r, rank_r, p_r, p_ranks, self.low, self.high, self.n_rows, self.n, seed)
+
+
+def _drawn(pairs: list[_Drawn], sizes: Sequence[int], levels: Sequence[float], most: int, seed: int) -> list[_Drawn]:
+    """Draw until each of these pairs is settled."""
+    streams, looks, n, left = [order_stream(size, seed) for size in sizes], list(_looks(most)), 0, pairs
     for until in looks:
-        while drawn < until:
-            some = min(_AT_ONCE, until - drawn)
-            orders = [stream(some) for stream in streams]
-            for place, (kind, value) in enumerate(zip(kinds, observed, strict=True)):
-                parts = [permuted_sums(a, b, order) for (a, b), order in zip(kind, orders, strict=True)]
-                null = np.sum(parts, axis=0) / n_rows
-                hits[place] += np.count_nonzero(null >= value - 1e-12)
-                largest[place] = max(largest[place], null.max())
-            drawn += some
-        low, high = map(max, zip(*(_interval(int(one), drawn, _OUTSIDE / len(looks)) for one in hits), strict=True))
-        far = (largest * _FAR < observed).all() and 1 / (1 + drawn) <= min(levels)
-        if far or not any(low <= level <= high for level in levels):
+        while n < until:
+            some = min(until - n, max(1, min(_ENTRIES // max(sizes), _SUMS // (len(KINDS) * len(left)))))
+            _count(left, [stream(some) for stream in streams])
+            n += some
+        left = [one for one in left if not one.settled(n, _OUTSIDE / len(looks), levels)]
+        if not left:
             break
-    p_r, p_ranks = ((1 + hits) / (1 + drawn)).tolist()
-    return PairTest(observed[0], observed[1], p_r, p_ranks, low, high, n_rows, drawn, seed)
+    return pairs
+
+
+def _count(pairs: Sequence[_Drawn], orders: Sequence[Orders]) -> None:
+    """Count the permutations that reach the statistic of each pair, and note whether one comes near it.
+
+    Sums are first taken in float32, which is off by less than `slack`: each row has length 1, so that the terms of a
+    block of channels, whatever their signs, add up to the number of rows at most, and each of its roundings costs a
+    share of 2^-24 of that. A permutation nearer to the statistic than this is summed again in float64, where another
+    order of the terms moves a sum by some 1e-15; one that ties with the true order is thus a hit in any order, as
+    1e-12 allows, and one that does not tie would have to miss by this very number to be counted in another way.
+    """
+    columns = [(one, kind) for one in pairs for kind in range(len(KINDS))]
+    sums = np.zeros((orders[0].shape[1], len(columns)))
+    for place, order in enumerate(orders):
+        a, b = (_padded([one.units[kind][place][side] for one, kind in columns]) for side in (0, 1))
+        _add_gathered(sums, a, b, order)
+    rows = np.array([one.n_rows for one, _ in columns])
+    sums /= rows
+    observed, slack = np.array([one.observed[kind] for one, kind in columns]), (_BLOCK + rows + 8) * 2.0**-23
+    for column, (one, kind) in enumerate(columns):
+        one.hits[kind] += _reached(sums[:, column], observed[column] - 1e-12, slack[column], one, kind, orders)
+        if not one.near[kind]:
+            one.near[kind] = _reached(sums[:, column], observed[column] / _FAR, slack[column], one, kind, orders) > 0
+
+
+def _reached(sums: Floats, value: float, slack: float, pair: _Drawn, kind: int, orders: Sequence[Orders]) -> int:
+    """How many permutations reach a value, those in doubt summed again."""
+    above = sums - value
+    doubtful = np.flatnonzero(np.abs(above) <= slack).tolist()
+    return int(np.count_nonzero(above > slack)) + sum(pair.exact(kind, orders, k) >= value for k in doubtful)
+
+
+def _padded(rows: Sequence[Floats]) -> npt.NDArray[np.float32]:
+    """Rows of each as one array, with rows of zeros where it has fewer; they change no sum."""
+    found = np.zeros((len(rows), max(map(len, rows)), rows[0].shape[1]), dtype=np.float32)
+    for place, some in enumerate(rows):
+        found[place, : len(some)] = some
+    return found
+
+
+def _add_gathered(sums: Floats, a: npt.NDArray[np.float32], b: npt.NDArray[np.float32], order: Orders) -> None:
+    """Add for each permutation (down) and column (across) the products of channels that meet, as permuted_sums does.
+
+    The products of a channel with all others lie side by side for all columns, so that they are gathered together.
+    """
+    n_columns, _, size = a.shape
+    step = min(_BLOCK, max(1, _PRODUCTS // (size * n_columns)))
+    for start in range(0, size, step):
+        products = np.moveaxis(a[:, :, start : start + step].transpose(0, 2, 1) @ b, 0, 2).copy()
+        for first in range(0, len(sums), _SLICE):
+            meets = order[start : start + step, first : first + _SLICE].astype(np.intp)
+            part = np.zeros((meets.shape[1], n_columns), dtype=np.float32)
+            gathered = np.empty_like(part)
+            for row, places in zip(products, meets, strict=True):
+                part += np.take(row, places, axis=0, out=gathered, mode="clip")
+            sums[first : first + _SLICE] += part
 
 
 def r_interval(stacks: Sequence[Stack], seed: int, n_draws: int = 999) -> tuple[float, float]:
@@ -130,13 +264,6 @@ def r_interval(stacks: Sequence[Stack], seed: int, n_draws: int = 999) -> tuple[
     return float(low), float(high)
 
 
-def _units(a: npt.ArrayLike, b: npt.ArrayLike, kind: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
-    one, other = (centred_unit(kind(np.asarray(rows, dtype=np.float64))) for rows in (a, b))
-    if one.shape != other.shape:
-        raise ComparisonError(f"Testing a pair: expected matched rows, found shapes {one.shape} and {other.shape}.")
-    return one, other
-
-
 def _looks(most: int) -> Iterator[int]:
     look = _FIRST_LOOK
     while look < most:
@@ -145,6 +272,7 @@ def _looks(most: int) -> Iterator[int]:
     yield most
 
 
+@lru_cache(4096)
 def _interval(hits: int, n: int, outside: float) -> tuple[float, float]:
     """Ends of an interval that holds a share of which `hits` of `n` were seen, but for a chance of `outside`.
 

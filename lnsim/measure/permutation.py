@@ -30,8 +30,8 @@ from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, NullResult, centred_unit, pvalue
 from lnsim.measure.rows import prepared
 
+# Permutations of the channels, one a column: ``channel_orders`` makes them.
 Orders = npt.NDArray[np.unsignedinteger[Any]]
-"""Permutations of the channels, one a column: ``channel_orders`` makes them."""
 
 _BATCH = 2**17  # entries of permutations drawn at a time, 1 MB, so that no second array of all of them is needed
 _BLOCK = 64  # rows at a time of the matrix of channel products: of 4,096 channels 2 MB, which stays in the cache

@@ -20,8 +20,6 @@ from lnsim.measure.evidence import SignTest, ValueBlock, combined, effective_gam
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST, STRONG, WEAK, PairTest
 
-__all__ = ["RowEvidence", "value_blocks", "weigh_rows"]
-
 SENTENCES = {
     "strong": "Shared initial values or weights: strong, in rows of the matrices. Compatible with: one was made from "
     "the other; both from one base; or both began with the same initial random numbers",
@@ -32,7 +30,7 @@ SENTENCES = {
 }
 DISTILLED = "A model distilled from random initial values is a stranger to every test here."
 
-_FEWEST_TEXTS = 64
+_FEWEST_TEXTS, _MOST_TOKENS = 64, 512  # more tokens cost time, and tell channels no better
 
 T = TypeVar("T")
 
@@ -91,13 +89,9 @@ def weigh_rows(
 ) -> RowEvidence:
     """Test the rows of two models that were read with evidence.
 
-    Args:
-        a: one model.
-        b: the other.
-        ordered: whether the channels of both have an order of their own, so that token rows are outside of H0.
-        n_permutations: at most, for effective γ; the exact tests need none.
-        seed: of these.
-        same_token_ids: that equal ids mean equal tokens, where no tokenizer tells; whoever asks must know.
+    ``ordered`` says that the channels of both have an order of their own, so that token rows are outside of H0;
+    ``same_token_ids`` that equal ids mean equal tokens, where no tokenizer tells. Permutations, at most so many, are
+    for effective γ alone.
     """
     missing = [reason for one in (a, b) for reason in _rows(one).missing]
 
@@ -142,10 +136,10 @@ def _common_tokens(a: WeightRows, b: WeightRows, same_ids: bool) -> tuple[Floats
             "says that they are"
         )
     place_a, place_b = (
-        {key: place for place, key in reversed(list(enumerate(keys))) if key != ""}
+        {key: place for place, key in list(enumerate(keys))[::-1] if key != ""}
         for keys in ((a.texts, b.texts) if told else (ids_a, ids_b))
     )
-    both = [key for key in place_a if key in place_b]
+    both = [key for key in reversed(place_a) if key in place_b][:_MOST_TOKENS]  # the most frequent first
     if len(both) < (_FEWEST_TEXTS if told else 3):
         raise ComparisonError(
             f"{len(both)} of the tokens that were read are the same in both, too few to tell {one.shape[1]:,} channels"

@@ -19,12 +19,8 @@ from lnsim.errors import ComparisonError
 
 Matrix = npt.NDArray[np.float64]
 
-MAX_MAGNITUDE = 1e150
-"""Squares of larger values leave float64; no norm weight comes near, so a row that does is broken."""
-
-TAIL = 0.05
-"""Share of a row's channels that count as extreme, at either end."""
-
+MAX_MAGNITUDE = 1e150  # squares of larger values leave float64; no norm weight comes near, so a row that does is broken
+TAIL = 0.05  # share of a row's channels that count as extreme, at either end
 # NumPy itself calls these void, so they are named one by one
 _FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 _NARROW_FLOATS = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16", *_FLOAT8))

@@ -99,17 +99,13 @@ _RULES: tuple[tuple[str, str, Callable[[Evidence], bool], str, str], ...] = (
 )  # fmt: skip
 """Key, strength, rule, rule in words, and sentence, in which ``{why}`` is what stands in the way of a comparison."""
 
+# When each sentence is chosen, in the order in which they are tried.
 RULES: Mapping[str, str] = {key: where for key, _, _, where, _ in _RULES}
-"""When each sentence is chosen, in the order in which they are tried."""
 
-STRENGTHS: Mapping[str, str] = {key: strength for key, strength, *_ in _RULES}
-"""How strong a sentence is, by its key."""
-
-SENTENCES: Mapping[str, str] = {key: says for key, *_, says in _RULES}
-"""Every sentence by its key."""
-
+STRENGTHS: Mapping[str, str] = {key: strength for key, strength, *_ in _RULES}  # how strong a sentence is, by its key
+SENTENCES: Mapping[str, str] = {key: says for key, *_, says in _RULES}  # every sentence by its key
+# Keys of the sentences that speak of a signal that strangers do not give.
 SIGNALS = tuple(key for key, strength in STRENGTHS.items() if strength in ("identical", "strong"))
-"""Keys of the sentences that speak of a signal that strangers do not give."""
 
 _REPLICA = "REPLICA, synthetic vectors. "
 

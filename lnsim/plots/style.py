@@ -16,20 +16,18 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 
-WIDTH = 6.8
-"""Inches of a figure on a page."""
-
+WIDTH = 6.8  # inches of a figure on a page
 INK, LABEL, QUIET, NULL = "#16191d", "#4c545c", "#9aa1a8", "#dfe3e6"
 RELATED, INDEPENDENT = "#0b5fa5", "#bf4a00"
 
+# By what a pair counts as; a disputed pair is no control, and layers of one model are no pair of models.
 GROUP_COLOURS: Mapping[str, str] = {"related": RELATED, "disputed": INK, "independent": INDEPENDENT, "within": LABEL}
-"""By what a pair counts as; a disputed pair is no control, and layers of one model are no pair of models."""
 
+# Line style by group where it is not solid, so that colour is not alone.
 DASHES: Mapping[str, Any] = {"disputed": (0, (4, 1.5)), "independent": (0, (1, 1.2))}
-"""Line style by group where it is not solid, so that colour is not alone."""
 
+# Marker by group, or by the place of a role in its block.
 MARKERS: Mapping[str, str] = {"related": "o", "disputed": "D", "independent": "v", "attention": "o", "mlp": "s"}
-"""Marker by group, or by the place of a role in its block."""
 
 _ROLE_COLOURS: Mapping[str, str] = {"pre_attention": "#00756b", "pre_mlp": "#8a6400"}
 _OTHER_ROLES = "#93357e"
@@ -41,8 +39,8 @@ DIVERGING = LinearSegmentedColormap.from_list(
 )
 """For correlations: always symmetric about 0."""
 
+# For cosines, with the limits printed.
 SEQUENTIAL = LinearSegmentedColormap.from_list("lnsim_cosine", ["#ffffff", "#cbdff0", "#4a8dc7", "#0a4a82"])
-"""For cosines, with the limits printed."""
 
 style: dict[Any, Any] = {
     # matplotlib brings this font along and looks among its own files first: no figure depends on a system's.

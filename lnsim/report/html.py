@@ -23,7 +23,7 @@ from lnsim.report.notebooks import Outcome
 from lnsim.report.prose import clean_html, code_html, prose_html, slug
 from lnsim.report.saving import write_text
 
-OF_TWO = "compare"
+ALONE = {"compare": "Two models compared", "matrix": "Many models compared"}
 """What stands in place of a number on the page of any two models, which has no index and no neighbours."""
 
 
@@ -57,11 +57,11 @@ def write_report(
     linked: Callable[[str], str] = str,
 ) -> Path:
     """Write a report as one HTML file, with links to its neighbours and to the index; `linked` adds those of words."""
-    page, alone = report.page, report.page["number"] == OF_TWO
+    page, alone = report.page, ALONE.get(report.page["number"], "")
     given = {
         "title": report.title, "page": page, "page_mime": PAGE_MIME, "contents": _mark_sections(report.notebook),
         "badge": markup.badge(page["source"]), "says": markup.answer(page), "alone": alone, "before": before,
-        "file": "compare.ipynb" if alone else f"{path.stem}.ipynb",
+        "file": f"{page['number']}.ipynb" if alone else f"{path.stem}.ipynb",
         "after": after, "banner": markup.REPLICA_BANNER if page["source"] == "replica" else "",
         "css": markup.asset("report.css"), "script": markup.asset("theme.js") + markup.asset("tables.js"),
     }  # fmt: skip

@@ -19,12 +19,8 @@ from lnsim.errors import NotebookError
 if TYPE_CHECKING:
     import jinja2
 
-PAGE_MIME = "application/vnd.lnsim.page+json"
-"""Output that carries the answer, the source and the models of a page."""
-
-TEMPLATES = Path(__file__).parent / "templates"
-"""Folder of the templates, the style sheet and the scripts."""
-
+PAGE_MIME = "application/vnd.lnsim.page+json"  # output that carries the answer, the source and the models of a page
+TEMPLATES = Path(__file__).parent / "templates"  # folder of the templates, the style sheet and the scripts
 REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
 
 BADGES = {

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from lnsim.plots.style import Moving
     from lnsim.study.catalog import Study
 
+# What a page on a replica says in place of its findings, since these would read as if they were about models.
 _REPLICA_FINDS = "Nothing about models: this page tests the code on synthetic vectors, and its numbers are theirs."
 _REPLICA_TRUST = "The vectors were drawn to match published means, spreads and correlations, so these come out again."
 _REPLICA_SHOWS = "That every step of this page runs on vectors of the shapes that the real checkpoints have."
-"""What a page on a replica says in place of its findings, since these would read as if they were about models."""
 
 
 @dataclass(slots=True)

@@ -30,15 +30,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Comparison", "compare", "read_sources"]
-
-_WIDTH = 100
-"""Characters of a line in a terminal."""
-
+_WIDTH = 100  # characters of a line in a terminal
 _INDENT = "\u00a0\u00a0"
-
+# Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999.
 _MOST_FOR_BANDS = 999
-"""Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999."""
 
 _ROWS: tuple[tuple[str, str, str], ...] = (
     ("layers compared", "n_layers_compared", "d"),
@@ -268,17 +263,11 @@ def compare(
 ) -> Comparison:
     """Compare two models as ``lnsim compare`` does; nothing is written.
 
-    Args:
-        a: a repo id, ``repo@revision``, folder, safetensors file or stored model, or vectors that were read before.
-        b: the same; two sources are read at once.
-        roles: roles to compare, by lnsim's names or the Llama family's; by default all that both have.
-        n_permutations: of the channels that a test may cost; strangers are told after some hundred.
-        seed: of the permutations.
-        evidence: test rows of the matrices too; vectors that were read before must have been read with them.
-        same_token_ids: equal ids are equal tokens, where no tokenizer tells; whoever says so must know.
-
-    Raises:
-        LnsimError: a sentence on what could not be read, or a ComparisonError on why nothing can be compared.
+    Each is a SOURCE, or vectors that were read before: with ``evidence``, which tests rows of the matrices too, these
+    must have been read with them. ``roles`` are lnsim's names or the Llama family's, by default all that both have. A
+    test costs at most so many permutations of the channels; strangers are told after some hundred. ``same_token_ids``
+    says that equal ids are equal tokens, where no tokenizer tells. LnsimError says in a sentence what could not be
+    read, a ComparisonError why nothing can be compared.
 
     >>> compare("all-minilm-l6-v2", "sre-minilm-l6", "post_mlp", n_permutations=1999).summary.judgement.strength
     'strong'

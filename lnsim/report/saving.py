@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
     from lnsim.plots.style import Moving
 
-PAGE_VARIABLE = "LNSIM_PAGE_FOLDER"
-"""Environment variable of a run's kernels: the folder of the page that they make."""
-
+PAGE_VARIABLE = "LNSIM_PAGE_FOLDER"  # environment variable of a run's kernels: the folder of the page that they make
 _MARK = ".lnsim-reports"  # file that says of a folder that it is one of reports
-_NAME = re.compile(r"(\d\d|compare)_[a-z0-9_]+")
+_NAME = re.compile(r"(\d\d|compare|matrix)_[a-z0-9_]+")
 _TICK = "$\\mathdefault{"  # what matplotlib itself writes beside a logarithmic axis
 _DPI = 200
 _GIF_DPI = 90

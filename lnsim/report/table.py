@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LONG = 14  # a table of more rows scrolls in a box of limited height, and can be filtered
+# Class in the style sheet by the group of a pair.
 GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
-"""Class in the style sheet by the group of a pair."""
 
-
+# Characters of a cell that no longer fits on one line beside others, and of one that needs several.
 _PROSE, _LONG_PROSE = 60, 120
-"""Characters of a cell that no longer fits on one line beside others, and of one that needs several."""
 
 _SORTED_FROM = 5  # a table of fewer rows is read at a glance, so nothing needs to be sorted
 
@@ -184,8 +183,8 @@ def _text_class(cells: Sequence[_Cell]) -> str:
     return "prose wide" if longest > _LONG_PROSE else "prose" if longest > _PROSE else "text"
 
 
+# Attributes of the row and of its name, the name, and the cells: attributes and HTML.
 _Row = tuple[dict[str, str | None], dict[str, str | None], str, list[tuple[dict[str, str | None], str]]]
-"""Attributes of the row and of its name, the name, and the cells: attributes and HTML."""
 
 
 def _rows(shown: pd.DataFrame, groups: Sequence[str], sorts: bool, cards: bool, parted: bool) -> Iterator[_Row]:

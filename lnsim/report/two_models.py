@@ -1,13 +1,13 @@
-"""This module writes the page of two models that someone asks about: one notebook, run into a folder of its own.
+"""This module writes the page of models that someone asks about: one notebook, run into a folder of its own.
 
-The folder can be sent as it is: the page, the extracts of the two, its tables and figures. The command that stands on
-the page makes it again.
+The folder can be sent as it is: the page, the extracts of its models, its tables and figures. The command that stands
+on the page makes it again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from typing import Any
 from lnsim.checkpoint.extract import Extracted, extract_and_keep
 from lnsim.checkpoint.source import Progress
 from lnsim.errors import NotebookError
+from lnsim.measure.many import Relation
 from lnsim.paths import extract_name, notebooks_dir, project_root
-from lnsim.report.notebooks import execute, notebook_of_two
+from lnsim.report.notebooks import execute, notebook_by_name
 from lnsim.report.pair_view import Comparison
 from lnsim.report.saving import claim_folder, write_whole
 from lnsim.text import json_text, printable
 
-_RECORD = "comparison.json"
 _TIMEOUT = 600
 _LONGEST_NAME = 40
 
@@ -34,70 +34,105 @@ def write_page_of_two(
     The folder is new, empty, or that of an earlier page on the same two; the parameters are all but the models and it.
     NotebookError where it is another or cannot be written, the vectors are synthetic, or the notebook fails.
     """
+    names = [_name(one.question.source) for one in (a, b)]
+    if names[0] == names[1]:
+        names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
+    paths = _paths(folder, "ab", names, (a, b))
+    given = {"a": str(paths[0]), "b": str(paths[1]), "name_a": names[0], "name_b": names[1], **parameters}
+    title = f"Do the norm vectors of {names[0]} and {names[1]} share a pattern?"
+    _check_folder(folder, "comparison", ("a", "b"), found.names)
+    kept = dict(zip(paths, (a, b), strict=True))
+    return _write_page(folder, "compare", kept, {"comparison": found.record()}, given, title, progress)
+
+
+def write_page_of_many(
+    folder: Path, models: Mapping[str, Extracted], pairs: Sequence[Relation], given: dict[str, Any], progress: Progress
+) -> Path:
+    """The same for the notebook of many models, here by the name that was asked for, and every pair of them."""
+    short = [_name(name) for name in models]
+    names = [name if short.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(short, 1)]
+    paths = _paths(folder, [f"{place:03d}" for place in range(1, 1 + len(names))], names, list(models.values()))
+    given = {**given, "models": {name: str(path) for name, path in zip(names, paths, strict=True)}}
+    title = f"Which of {len(models)} models share a pattern in their norm vectors?"
+    _check_folder(folder, "matrix", ("models",), (list(models),))
+    kept, record = dict(zip(paths, models.values(), strict=True)), {"models": list(models), "pairs": list(pairs)}
+    return _write_page(folder, "matrix", kept, {"matrix": record}, given, title, progress)
+
+
+def _paths(folder: Path, marks: Iterable[str], names: Sequence[str], models: Sequence[Extracted]) -> list[Path]:
+    named = zip(marks, names, models, strict=True)
+    return [
+        (folder / "vectors" / f"{mark}-{extract_name(name, one.vectors.commit)}").resolve() for mark, name, one in named
+    ]
+
+
+def _write_page(
+    folder: Path,
+    which: str,
+    models: Mapping[Path, Extracted],
+    record: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    title: str,
+    progress: Progress,
+) -> Path:
+    """Keep the models at their paths and the record, run the notebook of a name, and write its page."""
     from lnsim.report.html import read_report, write_report
 
-    for one in (a, b):
+    for one in models.values():
         if "replica" in one.vectors.provenance:  # the page would call it real weights
             raise NotebookError(
                 f"Writing a report on '{one.question.source}': it is a replica, synthetic, and says nothing about a "
                 "model. run_all.py makes the pages of a replica, marked as such."
             )
-    _check_folder(folder, found.names)
     claim_folder(folder)
     progress(0, 1)
     try:
-        parameters = {**parameters, **_keep(folder / "vectors", a, b)}
-        write_whole(folder / _RECORD, (json_text(found.record(), indent=1) + "\n").encode("utf-8"))
+        for path, one in models.items():
+            _keep(path, one)
+        for name, content in record.items():
+            write_whole(folder / f"{name}.json", (json_text(content, indent=1) + "\n").encode("utf-8"))
     except OSError as error:
         raise NotebookError(f"Writing a report into '{folder}': {error.strerror or error}.") from error
-    notebook = notebook_of_two(notebooks_dir())
+    notebook = notebook_by_name(notebooks_dir(), which)
     executed = folder / notebook.path.name
     outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
     if outcome.error is not None:
         raise NotebookError(
             f"Writing a report into '{folder}': {outcome.error}. '{executed.name}' there holds all up to that cell."
         )
-    title = f"Do the norm vectors of {parameters['name_a']} and {parameters['name_b']} share a pattern?"
     page = write_report(replace(read_report(executed), title=title), folder / "index.html")
     progress(1, 1)
     return page
 
 
-def _check_folder(folder: Path, names: tuple[str, str]) -> None:
+def _check_folder(folder: Path, name: str, keys: Sequence[str], asked: Sequence[Any]) -> None:
     """Refuse a file, and the folder of a page on other models: it would be replaced."""
     if folder.exists() and not folder.is_dir():
         raise NotebookError(f"Writing a report into '{folder}': it is a file; name a folder.")
-    record = folder / _RECORD
+    record = folder / f"{name}.json"
     if not record.is_file():
         return
     try:
-        earlier = json.loads(record.read_text("utf-8"))
-        two = (earlier["a"], earlier["b"])
+        content = json.loads(record.read_text("utf-8"))
+        earlier = [content[key] for key in keys]
     except (ValueError, KeyError, TypeError):
-        two = ("other", "other")
-    if two != names:
+        earlier = ["other"] * len(keys)
+    if earlier != list(asked):
+        told = " and ".join(f"{one if isinstance(one, str) else ', '.join(one):.80}" for one in earlier)
         raise NotebookError(
-            f"Writing a report into '{folder}': it holds a report on other models ({two[0]:.80} and {two[1]:.80}); "
-            "name a new or an empty folder."
+            f"Writing a report into '{folder}': it holds a report on other models ({told}); name a new or an empty "
+            "folder."
         )
 
 
-def _keep(folder: Path, *two: Extracted) -> dict[str, Any]:
-    """Write the extracts of the two; their places and names as the notebook takes them."""
-    names = [_name(one.question.source) for one in two]
-    if names[0] == names[1]:
-        names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
-    given: dict[str, Any] = {}
-    for side, name, one in zip("ab", names, two, strict=True):
-        path = folder / f"{side}-{extract_name(name, one.vectors.commit)}"
-        if one.prepared is not None:
-            one.keep(path)
-        else:
-            source = str(one.vectors.path or one.vectors.source)
-            how: dict[str, Any] = {"out": folder, "name": path.name, "evidence": one.question.evidence}
-            extract_and_keep(source, one.question.roles, **how)
-        given |= {side: str(path.resolve()), f"name_{side}": name}
-    return given
+def _keep(path: Path, one: Extracted) -> None:
+    """Write the extract of a model."""
+    if one.prepared is not None:
+        one.keep(path)
+    else:
+        source = str(one.vectors.path or one.vectors.source)
+        how: dict[str, Any] = {"out": path.parent, "name": path.name, "evidence": one.question.evidence}
+        extract_and_keep(source, one.question.roles, **how)
 
 
 def _name(source: str) -> str:

@@ -23,8 +23,8 @@ from lnsim.paths import studies_dir
 
 _NUMBERS = tuple(f"{number:02d}" for number in range(16))  # notebook numbers that a study may speak of
 _GROUPINGS = ("kind", "family")  # by what the models of a study can be grouped
+# Kinds of matrices that a study may speak of, by the name that their last part has in the file.
 MATRIX_KINDS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-"""Kinds of matrices that a study may speak of, by the name that their last part has in the file."""
 
 KINDS: Mapping[str, str] = {
     "exact_copy": "the norms of b are those of a, bit for bit",
@@ -41,8 +41,8 @@ KINDS: Mapping[str, str] = {
 
 _RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))  # these share an origin
 _DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
+# By parameter, the kinds of relation that its pairs must have on record: no label without its evidence.
 _MADE = {"copies": ("exact_copy",), "derived": _RELATED_KINDS, "controls": ("independent",)}
-"""By parameter, the kinds of relation that its pairs must have on record: no label without its evidence."""
 
 Text = Annotated[str, Meta(pattern=r"\S")]
 Source = Literal["stored", "hub", "replica"]
@@ -149,6 +149,8 @@ class _Parameters(Struct, forbid_unknown_fields=True):
     n_sampled: Draws | UnsetType = UNSET
     stored: Text | UnsetType = UNSET
     stored_pairs: Pairs | UnsetType = UNSET
+    stored_pair: tuple[str, str] | UnsetType = UNSET
+    same_token_ids: bool | UnsetType = UNSET
     n_power_draws: Draws | UnsetType = UNSET
     threshold: Annotated[float, Meta(gt=0, lt=1)] | UnsetType = UNSET
     seed: Annotated[int, Meta(ge=0, lt=2**32)] | UnsetType = UNSET

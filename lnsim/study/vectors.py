@@ -15,8 +15,8 @@ from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import SourceError, StudyError
 from lnsim.study.catalog import Model, Study
 
+# What a user may ask for; ``auto`` is stored vectors, never the network and never a replica.
 SOURCES = ("auto", "stored", "hub", "replica")
-"""What a user may ask for; ``auto`` is stored vectors, never the network and never a replica."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,8 @@ def write_pages(runs: Sequence[StudyRun], reports: Path) -> list[StudyRun]:
     for name in list_studies():
         if name not in sections and (old := load_run(reports / name / "run.json")) is not None:
             sections[name] = Section(load_study(name), old, _read_reports(old, reports / name)[1])
-    write_index([sections[name] for name in list_studies() if name in sections], reports / "index.html")
+    shown = sorted(sections, key=lambda name: (not sections[name].run.outcomes, name))  # what has no page comes last
+    write_index([sections[name] for name in shown], reports / "index.html")
     return [sections[run.study].run for run in runs]
 
 

@@ -112,6 +112,8 @@ def _tail(recipes: Sequence[Recipe]) -> Iterator[str]:
     yield from _table(
         "experiments.15",
         models=[_key(recipe.name) for recipe in recipes],
+        same_token_ids=True,
+        stored_pair=["all-minilm-l6-v2", "sre-minilm-l6"],
         n_draws=200,
         n_permutations=999,
         seed=0,

@@ -24,8 +24,8 @@ from lnsim.checkpoint.families.names import NormName, collapse
 from lnsim.checkpoint.families.table import CLASSES, FAMILIES, Family, Stack
 from lnsim.errors import RoleError
 
+# In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold.
 KINDS_KEY = "lnsim_layer_kinds"
-"""In the config of an extract: a tower's kinds of layer, where tensors showed them that the extract does not hold."""
 MTP_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 MAX_FORMS = 1_000  # forms of names, all layers of one counted once; no family has a tenth of it
 MEDIA_WORDS = ("vision", "visual", "audio", "speech", "image")

@@ -1,4 +1,7 @@
-"""This module reads ``config.json``: the part on one tower, the number and kinds of its blocks, and their layout."""
+"""This module reads ``config.json``: the part on one tower, the number and kinds of its blocks, and their layout.
+
+Of a GGUF file it makes the config of the metadata.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ from lnsim.checkpoint.families.names import WORDS, is_number
 from lnsim.errors import RoleError
 
 Config = Mapping[str, Any]
+# What the layers under a prefix hold: the first component behind the layer's number, and the first two.
 Parts = Mapping[str, Mapping[int, frozenset[str]]]
-"""What the layers under a prefix hold: the first component behind the layer's number, and the first two."""
 
 TEXT_KEYS: Sequence[str] = WORDS["nested"]["text"]
 MEDIA_KEYS: Mapping[str, Sequence[str]] = {tower: WORDS["nested"][tower] for tower in ("vision", "audio")}
 COMMON: Mapping[str, str] = WORDS["layers"]
+_GGUF_TYPES: Mapping[str, str] = WORDS["gguf"]["architectures"]
+_GGUF_KEYS: Mapping[str, str] = WORDS["gguf"]["keys"]
 MAX_NESTED = 3  # Qwen-Omni: config -> thinker_config -> text_config
 HYBRID_LETTERS = {"M": "mixer", "*": "attention", "-": "mlp", "E": "moe"}
 MAX_LAYERS = 10_000
@@ -101,6 +106,24 @@ def kv_sharing(config: Config) -> tuple[str, ...]:
     if not isinstance(shared, int) or not 0 <= shared <= count:
         return ()
     return ("own",) * (count - shared) + ("shared",) * shared
+
+
+def gguf_config(metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The config of a GGUF file, empty where its metadata name no architecture.
+
+    Norms are stored as they act: where a checkpoint stores γ minus one, llama.cpp's converter has added the one.
+
+    >>> gguf_config({"general.architecture": "qwen3moe", "qwen3moe.block_count": "48"})
+    {'model_type': 'qwen3_moe', 'num_hidden_layers': 48}
+    """
+    architecture = metadata.get("general.architecture")
+    if architecture is None:
+        return {}
+    told = {name: metadata.get(f"{architecture}.{key}", "") for key, name in _GGUF_KEYS.items()}
+    config: dict[str, Any] = {name: int(text) for name, text in told.items() if text.isdecimal()}
+    if "num_hidden_layers" in config:  # those for multi-token prediction are counted in
+        config["num_hidden_layers"] -= config.get("num_nextn_predict_layers", 0)
+    return {"model_type": _GGUF_TYPES.get(architecture, architecture)} | config
 
 
 def parts_of_layers(paths: Iterable[str]) -> Parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -76,8 +77,7 @@ class _Line:
         return layer + sub_block
 
 
-Lines = Mapping[str, Sequence[_Line]]
-"""Every full path that a stack's patterns allow, with numbers as ``*``."""
+Lines = Mapping[str, Sequence[_Line]]  # every full path that a stack's patterns allow, with numbers as ``*``
 
 
 # A file without a config is held against every family: their paths are put together once, not for each file.
@@ -98,8 +98,9 @@ def _lines(stack: Stack) -> Lines:
 def count_block_names(norms: Iterable[NormName], towers: Iterable[Tower]) -> int:
     """How many of the names are those of norms in a block of one of the towers."""
     known = [_lines(tower.stack) for tower in towers]
-    found = (any(line.pattern.in_block for lines in known for line in lines.get(n.template, ())) for n in norms)
-    return sum(found)
+    templates = Counter(n.template for n in norms)  # a model has many norms and few templates
+    in_block = (any(one.pattern.in_block for lines in known for one in lines.get(name, ())) for name in templates)
+    return sum(number for number, is_one in zip(templates.values(), in_block, strict=True) if is_one)
 
 
 def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], *, partial: bool = False) -> list[Match]:

@@ -161,8 +161,8 @@ def _read(own: str) -> tuple[Family, ...]:
 
 
 FAMILIES = _read(os.environ.get("LNSIM_FAMILIES", ""))  # ``--families`` sets it
+# The model type of a class, for repos with remote code that name a model type of their own and one of these.
 CLASSES: Mapping[str, str] = _CONTENT["classes"]
-"""The model type of a class, for repos with remote code that name a model type of their own and one of these."""
 
 
 def has_fixed_positions(model_type: str | None, tower: str) -> bool:

@@ -13,32 +13,14 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from lnsim.checkpoint.format.header_json import FORMATS
 from lnsim.errors import DecodeError, UnsupportedDtypeError
 
+# The format's dtype names that lnsim reads, as little-endian NumPy dtypes.
 DTYPES: Mapping[str, np.dtype[Any]] = {
-    name: np.dtype(kind).newbyteorder("<")
-    for name, kind in {
-        "F64": np.float64,
-        "F32": np.float32,
-        "F16": np.float16,
-        "BF16": ml_dtypes.bfloat16,
-        "F8_E4M3": ml_dtypes.float8_e4m3fn,
-        "F8_E5M2": ml_dtypes.float8_e5m2,
-        "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-        "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-        "F8_E8M0": ml_dtypes.float8_e8m0fnu,
-        "I64": np.int64,
-        "I32": np.int32,
-        "I16": np.int16,
-        "I8": np.int8,
-        "U64": np.uint64,
-        "U32": np.uint32,
-        "U16": np.uint16,
-        "U8": np.uint8,
-        "BOOL": np.bool_,
-    }.items()
+    name: np.dtype(getattr(ml_dtypes, kind, kind)).newbyteorder("<")
+    for name, kind in FORMATS["safetensors"]["read"].items()
 }
-"""The format's dtype names that lnsim reads, as little-endian NumPy dtypes."""
 
 
 def decode(data: bytes, dtype: str, shape: tuple[int, ...], *, where: str = "a tensor") -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ made of, each value converted exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from struct import calcsize, unpack, unpack_from
 from typing import Any
@@ -25,15 +25,11 @@ from lnsim.checkpoint.format.header import (
     disguise,
     n_bytes_of,
 )
-from lnsim.checkpoint.format.header_json import quoted
+from lnsim.checkpoint.format.header_json import FORMATS, quoted
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import HeaderError, named
 
-__all__ = ["FIRST_BYTES", "GGUF_FORMAT", "Ask", "gguf_header"]
-
-GGUF_FORMAT = "gguf"
-"""What ``format`` is in the metadata of such a header."""
-
+GGUF_FORMAT = "gguf"  # what ``format`` is in the metadata of such a header
 FIRST_BYTES = 1 << 20  # to ask for first: a header with a vocabulary has 2 to 10 MB
 
 _MAX_PAIRS, _MAX_TENSORS, _MAX_ITEMS = 1 << 16, 200_000, 1 << 24
@@ -45,14 +41,9 @@ _USUAL_TEXT = 14  # bytes of a token, with its length
 
 _STRING, _ARRAY = 8, 9
 _VALUES = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-_NUMBERS = {0: "F32", 1: "F16", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 30: "BF16"} | {
-    2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K",
-    14: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S",
-    22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4", 41: "Q1_0",
-}  # fmt: skip
+_TYPES = {number: name for name, number in FORMATS["ggml"]["types"].items()}
 
-Ask = Callable[[ByteRange], bytes]
-"""Reads exactly this range of the file."""
+Ask = Callable[[ByteRange], bytes]  # reads exactly this range of the file
 
 
 @dataclass(slots=True)
@@ -116,21 +107,12 @@ class _Cursor:
             raise HeaderError(f"UTF-8 was expected as {what}, found {error.reason}.") from None
 
 
-def gguf_header(ask: Ask, start: bytes, file_size: int, *, where: str) -> Header:
-    """The header of a GGUF file.
+def gguf_header(ask: Ask, start: bytes, file_size: int, where: str) -> Header:
+    """The header of a GGUF file; HeaderError for one not valid, over 100 MB, big-endian or of another version.
 
-    Args:
-        ask: reads a range of the file, called for what ``start`` lacks.
-        start: the first bytes of the file, ``FIRST_BYTES`` or all of a smaller one.
-        file_size: bytes of the whole file.
-        where: the file, for messages.
-
-    Returns:
-        A header whose metadata are the single values among the pairs, as texts, but for those on the tokenizer. What
-        lies beyond the end of a file that was cut off is among its refused.
-
-    Raises:
-        HeaderError: when it is not valid, longer than 100 MB, big-endian or of another version.
+    ``start`` are its first ``FIRST_BYTES``, or all of a smaller file; ``ask`` reads what they lack. The metadata are
+    the single values among the pairs, as texts, but for those on the tokenizer. What lies beyond the end of a file that
+    was cut off is among the refused.
     """
     with named(HeaderError, f"Reading the header of {where}"):
         cursor = _Cursor(ask, start, file_size)
@@ -231,8 +213,8 @@ def _tensors(cursor: _Cursor, count: int) -> tuple[dict[str, TensorInfo], dict[s
         rank = cursor.count("<I", 4, f"dimensions of tensor {quoted(name)}")
         shape = tuple(int(cursor.number("<Q")) for _ in range(rank))[::-1]
         kind, start = cursor.number("<I"), int(cursor.number("<Q"))
-        if kind in _NUMBERS:
-            dtype = _NUMBERS[kind]
+        if kind in _TYPES:
+            dtype = _TYPES[kind]
             tensors[name] = TensorInfo(name, dtype, shape, start, start + n_bytes_of(name, dtype, shape))
         else:
             refused[name] = Refused(start, f"tensor {quoted(name)}: its type {kind} is none that is known.")
@@ -249,11 +231,7 @@ def _alignment(metadata: Mapping[str, str]) -> int:
 def _check_apart(header: Header) -> None:
     """Raise HeaderError where two tensors share bytes."""
     previous, before = 0, ""
-    for info in sorted(_with_bytes(header), key=lambda one: one.start):
+    for info in sorted(filter(lambda one: one.n_bytes, header.tensors.values()), key=lambda one: one.start):
         if info.start < previous:
             raise HeaderError(f"tensors apart were expected, found {quoted(info.name)} within {quoted(before)}.")
         previous, before = info.stop, info.name
-
-
-def _with_bytes(header: Header) -> Iterator[TensorInfo]:
-    return (info for info in header.tensors.values() if info.n_bytes)

@@ -21,41 +21,28 @@ from typing import Any
 
 import msgspec
 
-from lnsim.checkpoint.format.header_json import DTYPE_BITS, SIZE_LIMIT, Memory, quoted, read_entries, wrong_dtype
+from lnsim.checkpoint.format.header_json import (
+    DTYPE_BITS,
+    FORMATS,
+    SIZE_LIMIT,
+    Memory,
+    quoted,
+    read_entries,
+    wrong_dtype,
+)
 from lnsim.errors import HeaderError
 
 LENGTH_BYTES = 8  # of the length field that opens a file
 MAX_HEADER_BYTES = 100_000_000  # the reference refuses a longer JSON; so do we
 DISGUISE_BYTES = 64  # first bytes of a file that are enough to tell what it really is
 
-_INSTEAD = "a {} pointer, not the file: run `{}`, or name the repo id to read it from the Hub"
-_KINDS = {
-    rb"version https?://(git-lfs|hawser|git-media)": _INSTEAD.format("git-lfs", "git lfs pull"),
-    rb"# xet version": _INSTEAD.format("git-xet", "git xet checkout"),
-    rb"(?i)\s*<(!doctype html|html|head)": "a web page (HTML), such as one to log in or of an error: download it again",
-    rb"\s*<\?xml": "an XML text, such as a server's error: download it again",
-    rb"PK(\x03\x04|\x05\x06)": "a zip archive, as torch.save writes it; lnsim never unpickles: end its name in .bin",
-    rb"\x80[\x02-\x05]": "a Python pickle; lnsim never unpickles, since that runs code, name a safetensors file",
-    rb"GGUF": "a GGUF file: give it the ending .gguf",
-    rb"\x1f\x8b|\x28\xb5\x2f\xfd|BZh|\xfd7zXZ|7z\xbc\xaf": "a compressed file: unpack it first",
-    rb"\x89HDF": "an HDF5 file, as Keras writes it; name a safetensors file",
-}
+_DISGUISES = {re.compile(pattern.encode()): text for pattern, text in FORMATS["disguises"].items()}
+# ggml's quantised types: values a block, and bits a block. No norm is read of them.
 QUANTISED: Mapping[str, tuple[int, int]] = {
-    name: (values, 8 * n_bytes)
-    for values, kinds in {
-        32: {"Q4_0": 18, "Q4_1": 20, "Q5_0": 22, "Q5_1": 24, "Q8_0": 34, "Q8_1": 40, "IQ4_NL": 18, "MXFP4": 17},
-        64: {"NVFP4": 36},
-        128: {"Q1_0": 18},
-        256: {
-            "Q2_K": 84, "Q3_K": 110, "Q4_K": 144, "Q5_K": 176, "Q6_K": 210, "Q8_K": 292, "IQ2_XXS": 66, "IQ2_XS": 74,
-            "IQ3_XXS": 98, "IQ1_S": 50, "IQ3_S": 110, "IQ2_S": 82, "IQ4_XS": 136, "IQ1_M": 56, "TQ1_0": 54, "TQ2_0": 66,
-        },
-    }.items()
+    name: (int(values), 8 * n_bytes)
+    for values, kinds in FORMATS["ggml"]["blocks"].items()
     for name, n_bytes in kinds.items()
-}  # fmt: skip
-"""ggml's quantised types: values a block, and bits a block. No norm is read of them."""
-
-_PATTERNS = {re.compile(pattern): text for pattern, text in _KINDS.items()}
+}
 
 
 class TensorInfo(msgspec.Struct, frozen=True, gc=False):
@@ -126,9 +113,10 @@ class Header:
     buffer_start: int  # first byte of the byte buffer in the file: 8 plus the length of the JSON
     refused: Mapping[str, Refused] = field(default_factory=dict)  # what cannot be read; ``parse_header`` lets none pass
     buffer_size: int = -1  # bytes of the byte buffer; by default what the tensors fill
+    checks: Mapping[str, int] = field(default_factory=dict)  # CRC-32 of the bytes of a tensor, where the file tells it
 
     def __post_init__(self) -> None:
-        for name in ("tensors", "metadata", "refused"):
+        for name in ("tensors", "metadata", "refused", "checks"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         if self.buffer_size < 0:
             n_bytes = _contiguous_size(self.tensors.values(), holes=bool(self.refused))
@@ -180,8 +168,12 @@ def parse_header(
         header = _parse(data, file_size, lenient)
         if lenient and file_size is not None and file_size < header.file_size:
             return header.cut_off(file_size)
-        if not header.refused:  # whose sizes may be what is wrong
-            _check_end(header, len(data), file_size)
+        if header.refused:  # whose sizes may be what is wrong
+            return header
+        if file_size is not None and file_size != header.file_size:
+            raise HeaderError(_wrong_end(header, file_size))
+        if len(data) > header.file_size:
+            raise HeaderError(f"its tensors end at byte {header.file_size}, but {len(data)} bytes were given.")
         return header
 
 
@@ -227,13 +219,6 @@ def _contiguous_size(tensors: Iterable[TensorInfo], *, holes: bool) -> int:
     return previous
 
 
-def _check_end(header: Header, n_given: int, file_size: int | None) -> None:
-    if file_size is not None and file_size != header.file_size:
-        raise HeaderError(_wrong_end(header, file_size))
-    if n_given > header.file_size:
-        raise HeaderError(f"its tensors end at byte {header.file_size}, but {n_given} bytes were given.")
-
-
 def _wrong_end(header: Header, file_size: int) -> str:
     return f"its tensors end at byte {header.file_size}, the file at byte {file_size}."
 
@@ -270,7 +255,7 @@ def disguise(start: bytes) -> str | None:
     >>> disguise(b"GGUF\\x03\\x00\\x00\\x00")
     'a GGUF file: give it the ending .gguf'
     """
-    return next((text for pattern, text in _PATTERNS.items() if pattern.match(start)), None)
+    return next((text for pattern, text in _DISGUISES.items() if pattern.match(start)), None)
 
 
 def _text_disguise(start: bytes) -> str | None:

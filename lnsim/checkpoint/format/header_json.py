@@ -12,13 +12,17 @@ import json
 import math
 import re
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from lnsim.errors import HeaderError
 
+FORMATS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
+DTYPE_BITS: Mapping[str, int] = FORMATS["safetensors"]["bits"]
 _MAX_ENTRY_BYTES = 1 << 20  # of one tensor's entry, and characters of one name
 _MAX_TEXT_BYTES = 1 << 24  # of one text; one of ASCII without escapes costs its own bytes only and may be longer
 _MAX_HELD_BYTES = 112 << 20  # that all that is kept of one header may take in memory
@@ -36,16 +40,6 @@ _FIELDS = ("dtype", "shape", "data_offsets")
 def quoted(name: str) -> str:
     """A name from a file, made safe and short for a message."""
     return repr(name if len(name) <= 120 else name[:117] + "...")
-
-
-DTYPE_BITS: Mapping[str, int] = (
-    {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
-    | dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8)
-    | dict.fromkeys(("I16", "U16", "F16", "BF16"), 16)
-    | dict.fromkeys(("I32", "U32", "F32"), 32)
-    | dict.fromkeys(("I64", "U64", "F64", "C64"), 64)
-)
-"""Bits of one element, for every dtype of the format."""
 
 
 def wrong_dtype(name: str, dtype: object) -> str:

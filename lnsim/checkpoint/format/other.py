@@ -1,25 +1,20 @@
 """This module knows the formats beside safetensors, by the ending of a file's name."""
 
-from __future__ import annotations
-
-from typing import Protocol
+from collections.abc import Callable
 
 from lnsim.checkpoint.format.gguf import FIRST_BYTES, Ask, gguf_header
 from lnsim.checkpoint.format.header import Header
+from lnsim.checkpoint.format.torch_zip import TAIL_BYTES, torch_header
 
-__all__ = ["FIRST_BYTES", "other_format"]
+# Makes a header of what it asks for, the first bytes and the size of a file, and its name for messages.
+HeaderReader = Callable[[Ask, bytes, int, str], Header]
 
-
-class HeaderReader(Protocol):
-    """Makes a header of the first bytes of a file, and of what it asks for beside them."""
-
-    def __call__(self, ask: Ask, start: bytes, file_size: int, *, where: str) -> Header:
-        """Raises HeaderError where the file is none of its format."""
-
-
-_FORMATS: dict[str, HeaderReader] = {".gguf": gguf_header}
+_FORMATS: dict[str, tuple[HeaderReader, int]] = {
+    ".gguf": (gguf_header, FIRST_BYTES),
+    ".bin": (torch_header, 2 * TAIL_BYTES),
+}
 
 
-def other_format(name: str) -> HeaderReader | None:
-    """What reads the header of a file of this name or address; None for safetensors."""
-    return next((reader for ending, reader in _FORMATS.items() if name.endswith(ending)), None)
+def other_format(name: str) -> tuple[HeaderReader, int] | None:
+    """What reads the header of a file of this name, and how many bytes it wants first; None for safetensors."""
+    return next((found for ending, found in _FORMATS.items() if name.endswith(ending)), None)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from lnsim.checkpoint.format.header import Header
 from lnsim.errors import RangeError, TensorNotFoundError
 
+# Bytes between two tensors that are worth reading to save a request: less than a round trip takes to carry.
 DEFAULT_MAX_GAP = 16 * 1024
-"""Bytes between two tensors that are worth reading to save a request: less than a round trip takes to carry."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -76,12 +76,15 @@ def plan_reads(header: Header, names: Iterable[str], *, max_gap: int = DEFAULT_M
     """The fewest reads that cover the tensors, over gaps of at most ``max_gap`` bytes; raises TensorNotFoundError."""
     parts = [(name, part) for name in names if (part := tensor_range(header, name)) is not None]
     groups: list[list[tuple[str, ByteRange]]] = []
+    stop = 0
     for name, part in sorted(parts, key=lambda item: item[1]):
-        if not groups or part.start - groups[-1][-1][1].stop > max_gap:
+        if not groups or part.start - stop > max_gap:
             groups.append([])
+            stop = 0
         groups[-1].append((name, part))
-    # Valid headers have no overlap, so the last part by start is the last by stop as well.
-    return tuple(Read(ByteRange(group[0][1].start, group[-1][1].stop), tuple(group)) for group in groups)
+        stop = max(stop, part.stop)  # tensors of PyTorch may lie within another
+    ends = (max(part.stop for _, part in group) for group in groups)
+    return tuple(Read(ByteRange(group[0][1].start, end), tuple(group)) for group, end in zip(groups, ends, strict=True))
 
 
 def slice_reads(reads: Iterable[tuple[Read, bytes]]) -> dict[str, bytes]:

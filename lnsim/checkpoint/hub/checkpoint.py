@@ -28,7 +28,7 @@ from lnsim.checkpoint.format.layout import (
     find_layout,
     named_file,
 )
-from lnsim.checkpoint.format.other import FIRST_BYTES, other_format
+from lnsim.checkpoint.format.other import other_format
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError, NotThereError
 from lnsim.checkpoint.hub.cache import MAIN, is_commit
@@ -270,9 +270,9 @@ class RemoteShard:
     def read_header(self, window: int = FIRST_WINDOW, longest: int = MAX_HEADER_BYTES) -> Header:
         """The header, in one request where it fits the window; HeaderError where it has more bytes than ``longest``."""
         other = other_format(self.url)
-        data, self.file_size = self._ask(ByteRange(0, window if other is None else FIRST_BYTES), may_be_clipped=True)
+        data, self.file_size = self._ask(ByteRange(0, window if other is None else other[1]), may_be_clipped=True)
         if other is not None:
-            return other(lambda span: self._ask(span)[0], data, self.file_size, where=self.where)
+            return other[0](lambda span: self._ask(span)[0], data, self.file_size, self.where)
         stop = header_end(data, self.file_size, where=self.where)
         if stop > longest:
             raise HeaderError(

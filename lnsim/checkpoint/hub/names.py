@@ -12,9 +12,7 @@ from lnsim.errors import HubError, SourceError
 # The client library's rule (`validate_repo_id`), written out here since its import is slow.
 _REPO_ID = re.compile(r"(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
 _HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co"})
-WEIGHTS = (".safetensors", ".bin", ".gguf")
-"""Endings of the files of weights that are read, the preferred one first."""
-
+WEIGHTS = (".safetensors", ".bin", ".gguf")  # endings of the files of weights that are read, the preferred one first
 _OTHER_KINDS = frozenset({"datasets", "spaces", "buckets", "kernels", "collections", "papers", "docs", "blog"})
 _ROUTES = frozenset({"tree", "blob", "resolve", "raw", "blame", "commit", "commits", "revision"})
 _BY_GIT = re.compile(r"(?:ssh://)?git@(hf\.co|huggingface\.co)[:/](.*)")

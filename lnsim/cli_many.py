@@ -1,0 +1,224 @@
+"""This module is the commands on many models: ``lnsim relatives`` and ``lnsim matrix``.
+
+A model that cannot be read is named on stderr, and the others go on; the exit code is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lnsim.errors import ComparisonError, LnsimError, NotebookError
+from lnsim.near_names import with_near_names
+from lnsim.tables import aligned
+from lnsim.text import json_text
+
+if TYPE_CHECKING:
+    from lnsim.checkpoint.extract import Extracted
+    from lnsim.measure.many import Relation
+
+Complain = Callable[[LnsimError], None]
+Whole = Callable[[int, int], Callable[[str], int]]
+
+_PLACES = {"same": "same number", "elsewhere": "elsewhere", "without": "none"}
+_MOST_NAMED = 4  # pairs that are named beside the reason why they cannot be compared
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str, source: str, whole: Whole) -> None:
+    """The arguments of a command of this name."""
+    if name == "relatives":
+        parser.add_argument("model", metavar="MODEL", help=source)
+        parser.add_argument("--among", nargs="+", metavar="A", help="the models to look among (all stored)")
+    else:
+        parser.add_argument("sources", metavar="A B C", nargs="*", help=source)
+        of_these = "all stored models, or those whose name or folder fits a part or a pattern with *"
+        parser.add_argument("--stored", nargs="?", const="", metavar="PATTERN", help=of_these)
+        parser.add_argument("--csv", type=Path, metavar="FILE", help="write every pair there")
+        parser.add_argument("--report", type=Path, metavar="DIR", help="write one page about these into this folder")
+    parser.add_argument("--study", metavar="NAME", help="the models of this study")
+    parser.add_argument("--all", action="store_true", help="show the pairs without a signal too")
+    cost = "permutations of the channels that a test may cost (99999; beyond 99 pairs up to ten times more)"
+    parser.add_argument("--permutations", type=whole(1, 10_000_000), metavar="N", help=cost)
+    parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
+
+
+def relatives(options: argparse.Namespace, complain: Complain) -> list[str]:
+    """Which models are most like one."""
+    from lnsim.measure import many
+    from lnsim.paths import stored_models
+    from lnsim.words import count
+
+    (query,) = _read([options.model], complain).values() or (None,)
+    if query is None:
+        return []
+    names = options.among or (_of_study(options.study) if options.study else stored_models())
+    names, other_width = _of_width([name for name in dict.fromkeys(names) if name != options.model], query)
+    others = _read(names, complain)
+    vectors = {name: one.vectors for name, one in others.items()}
+    found = many.relatives(query.vectors, vectors, options.permutations, options.seed)
+    if options.json:
+        return [json_text([{"name": one["b"]} | one for one in found if not one["why_not"]])]
+    head = f"{options.model}: {count(len(others), 'model')} compared, {other_width} more are of another hidden size."
+    return [head, *_told(found, options.all, ["model"])]
+
+
+def matrix(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
+    """What is found of every pair of models; the table and the page are written where they are asked for."""
+    from lnsim.cli_text import bar
+    from lnsim.measure import many
+    from lnsim.words import count
+
+    read = _read(list(dict.fromkeys(_named(options))), complain)
+    vectors = {name: one.vectors for name, one in read.items()}
+    with bar(f"pairs of {len(read)} models", unit="pair") as progress:
+        found = many.matrix(vectors, options.permutations, options.seed, progress=progress)
+    if options.csv is not None:
+        _write_csv(options.csv, found)
+    lines = [f"{count(len(read), 'model')}, {count(len(found), 'pair')}.", *_told(found, options.all, ["a", "b"])]
+    yield from [json_text(found)] if options.json else lines
+    if options.report is not None and found:
+        page = _report(options, read, found)
+        yield from [] if options.json else [f"Report: {page}"]
+
+
+def _named(options: argparse.Namespace) -> Sequence[str]:
+    """The models that were asked for, in one of three ways."""
+    from lnsim.paths import stored_models
+
+    names: Sequence[str] = options.sources
+    if options.study is not None:
+        names = _of_study(options.study)
+    elif options.stored is not None:
+        places = {name: f"{path.parent.name}/{path.stem}" for name, path in stored_models().items()}
+        pattern = f"*{options.stored.casefold()}*"
+        names = [name for name, place in places.items() if fnmatch(f"{place} {name}".casefold(), pattern)]
+    ways = bool(options.sources) + (options.study is not None) + (options.stored is not None)
+    if ways != 1 or len(set(names)) < 2:
+        raise ComparisonError(
+            "Comparing every pair: expected two models or more, in one of three ways (by name, --study or --stored); "
+            f"found {len(set(names))}, in {ways} of them."
+        )
+    return names
+
+
+def _of_study(name: str) -> list[str]:
+    from lnsim.study.catalog import load_study
+
+    return [model.stored for model in load_study(name).models]
+
+
+def _of_width(names: Iterable[str], query: Extracted) -> tuple[list[str], int]:
+    """Those but the model itself that may have norms of its width, by their headers alone; how many have none."""
+    from lnsim.checkpoint.store import kept_header
+    from lnsim.paths import stored_models
+
+    stored, widths, kept, left_out = stored_models(), {one.hidden_size for one in query.vectors.roles.values()}, [], 0
+    for name in names:
+        path, own = stored.get(name), query.vectors.path
+        if path is not None and own is not None and path.samefile(own):
+            continue
+        header = None if path is None else kept_header(path)
+        if header is not None and widths.isdisjoint(one.shape[-1] for one in header.tensors.values() if one.shape):
+            left_out += 1
+        else:
+            kept.append(name)
+    return kept, left_out
+
+
+def _read(names: Sequence[str], complain: Complain) -> dict[str, Extracted]:
+    """What could be read, by name; the others are named on stderr."""
+    from lnsim.checkpoint.extract import read_many
+    from lnsim.checkpoint.reading import Question
+    from lnsim.cli_text import bar
+    from lnsim.paths import stored_models
+
+    stored, found = stored_models(), {}
+    questions = [Question.of(str(stored.get(name, name))) for name in names]
+    with bar(names[0] if len(names) == 1 else f"{len(names)} models") as progress:
+        for name, one in zip(names, read_many(questions, progress=progress), strict=True):
+            if isinstance(one, LnsimError):
+                complain(with_near_names(one, name))
+            else:
+                found[name] = one
+    return found
+
+
+def _told(found: Sequence[Relation], every: bool, names: Sequence[str]) -> Iterator[str]:
+    """The pairs that stand out as a table, each sentence once below it, then how many do not and why.
+
+    `names` heads the columns of the two models, or of the second alone.
+    """
+    from lnsim.measure.many import STANDS_OUT
+    from lnsim.measure.pair_test import STRONG
+    from lnsim.words import count, p_value
+
+    shown = [one for one in found if one["strength"] in STANDS_OUT or (every and not one["why_not"])]
+    sentences = list(dict.fromkeys(one["sentence"] for one in shown))
+    yield aligned(
+        (*names, "r", "p, Holm", "partner layers", "strength", "says"),
+        [(*(one[name] for name in ("a", "b")[-len(names) :]), *_numbers(one), one["strength"],
+          f"[{1 + sentences.index(one['sentence'])}]") for one in shown],
+    ) if shown else "None stands out."  # fmt: skip
+    yield from (f"[{number}] {text}" for number, text in enumerate(sentences, 1))
+    quiet: list[tuple[float, str]] = []
+    apart: dict[str, list[str]] = {}
+    for one in found:
+        pair = " × ".join(one[name] for name in ("a", "b")[-len(names) :])
+        if one["why_not"]:
+            apart.setdefault(one["why_not"], []).append(pair)
+        elif one not in shown:
+            quiet.append((one["r"] or 0.0, pair))
+    if quiet:
+        r, pair = max(quiet)
+        yield f"{count(len(quiet), 'other')} without a signal; the largest r is {r:.3f} ({pair})."
+    n, least = sum(one["r"] is not None for one in found), max((one["n_permutations"] or 0 for one in found), default=0)
+    if least and n / (1 + least) > STRONG:
+        yield (
+            f"With {n:,} pairs and {least:,} permutations no adjusted p is below {p_value(min(1.0, n / (1 + least)))}, "
+            f"so that none can be called strong; --permutations {n / STRONG:.0f} would do."
+        )
+    for why, pairs in apart.items():
+        n_named = len(pairs) if every else _MOST_NAMED
+        more = [f"{len(pairs) - n_named} more"] * (len(pairs) > n_named)
+        yield f"{len(pairs)} not compared ({why}): {', '.join([*pairs[:n_named], *more])}."
+
+
+def _numbers(one: Relation) -> tuple[str, str, str]:
+    """r, p and the place where most layers have their best partner, in words; empty where nothing was tested."""
+    from lnsim.words import p_value
+
+    if one["r"] is None:
+        return "", "", ""
+    most = max(_PLACES, key=one.__getitem__)
+    partners = f"{_PLACES[most]}, {one[most]} of {sum(one[place] for place in _PLACES)}"
+    return f"{one['r']:.3f}", p_value(one["p_adjusted"]), partners
+
+
+def _write_csv(path: Path, found: Sequence[Relation]) -> None:
+    import pandas as pd
+
+    from lnsim.report.saving import save_csv
+
+    try:
+        save_csv(pd.DataFrame(found), path)
+    except OSError as error:
+        raise NotebookError(f"Writing the pairs into '{path}': {error.strerror or error}.") from error
+
+
+def _report(options: argparse.Namespace, read: Mapping[str, Extracted], found: Sequence[Relation]) -> Path:
+    # Imported here: the pairs alone need none of what a report needs.
+    from lnsim.cli_text import bar
+    from lnsim.report.two_models import write_page_of_many
+
+    words: list[Any] = ["lnsim", "matrix", *options.sources]
+    for name in ("study", "stored", "permutations", "seed", "report"):
+        if (value := getattr(options, name)) is not None:
+            words += [f"--{name}", *[value] * (value != "")]
+    given = {"n_permutations": options.permutations or 0, "seed": options.seed}
+    given["command"] = shlex.join(map(str, words))
+    with bar("report", unit="notebook") as progress:
+        return write_page_of_many(options.report, read, found, given, progress)

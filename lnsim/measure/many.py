@@ -1,0 +1,71 @@
+"""This module judges many models at once: one against the others, or every pair of them, best first.
+
+Each pair is tested once, as ``judge`` does it, and p is adjusted over all pairs that were tested (Holm 1979). A search
+among many is many questions: the more models are asked about, the smaller must p be before a pair stands out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from lnsim.checkpoint.source import Progress, no_progress
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.measure.judge import judge
+from lnsim.measure.pair_test import MOST, STRONG
+
+STRENGTHS = ("identical", "strong", "border", "weak", "none", "not_decided", "not_comparable")
+"""How strong a sentence is, the strongest first; pairs of the first four stand out."""
+
+STANDS_OUT = STRENGTHS[:4]
+
+Relation = dict[str, Any]
+"""What was found of a pair: ``a``, ``b``, ``r``, ``pvalue``, ``p_adjusted``, ``strength``, ``sentence``, ``key``,
+``n_permutations``, ``why_not`` (in few words, empty where the two were compared), and how many layers have their best
+partner at the ``same`` number, ``elsewhere`` or are ``without``. What was not tested is None."""
+
+
+def relatives(
+    query: NormVectors, others: Mapping[str, NormVectors], most: int | None = None, seed: int = 0
+) -> list[Relation]:
+    """One model against each of the others, best first; arguments are those of ``matrix``."""
+    return _judged([(query.source, query, name, one) for name, one in others.items()], most, seed, no_progress)
+
+
+def matrix(
+    models: Mapping[str, NormVectors], most: int | None = None, seed: int = 0, *, progress: Progress = no_progress
+) -> list[Relation]:
+    """Every pair of models, by the name that readers see: the strongest sentence first, of equal ones the largest r.
+
+    A test may cost `most` permutations, by default as many as ``enough`` says. `progress` is told how many are done.
+    """
+    return _judged([(*a, *b) for a, b in combinations(models.items(), 2)], most, seed, progress)
+
+
+def enough(n_pairs: int) -> int:
+    """Permutations by which a pair among so many can be called strong: 99,999, beyond 99 pairs up to ten times more.
+
+    Where even these cannot do it, 99,999; then a pair that no permutation reaches stays on the border, and says so.
+    """
+    needed = math.ceil(n_pairs / STRONG)
+    return needed if MOST < needed <= 10 * MOST else MOST
+
+
+def _judged(
+    pairs: Sequence[tuple[str, NormVectors, str, NormVectors]], most: int | None, seed: int, progress: Progress
+) -> list[Relation]:
+    n_alike = sum(a.hidden_size == b.hidden_size for _, a, _, b in pairs)
+    verdicts = judge([(a, b) for _, a, _, b in pairs], most or enough(n_alike), seed, progress)
+    found = []
+    for (name_a, a, name_b, b), one in zip(pairs, verdicts, strict=True):
+        measured = {name: getattr(one.test, name, None) for name in ("r", "pvalue", "n_permutations")}
+        said = one.sentence("replica" in a.provenance or "replica" in b.provenance)
+        why = one.obstacle.partition("; ")[0].partition(". ")[0]  # without what each of the two has
+        order = {"a": name_a, "b": name_b, "r": measured["r"], "pvalue": measured["pvalue"]}
+        found.append(
+            order | {"p_adjusted": one.p_adjusted, "strength": one.strength, "sentence": said, "key": one.key}
+            | measured | {"why_not": why} | dict.fromkeys(("same", "elsewhere", "without"), 0) | dict(one.rows.places)
+        )  # fmt: skip
+    return sorted(found, key=lambda one: (STRENGTHS.index(one["strength"]), -(one["r"] or 0.0)))

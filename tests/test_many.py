@@ -1,0 +1,155 @@
+"""Many models at once: every pair has the test it has alone, relatives come first, strangers are never strong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple, replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_vectors import drawn, made, noisy, stack
+
+import lnsim
+from lnsim.checkpoint.vectors import NormVectors
+from lnsim.measure.judge import matched_rows
+from lnsim.measure.many import STRENGTHS, enough, matrix, relatives
+from lnsim.measure.nulls import centred_unit
+from lnsim.measure.pair_test import LEVELS, PairTest, Stack, _interval, _looks, levels_for, pair_test, pair_tests
+from lnsim.measure.permutation import order_stream, permuted_sums
+from lnsim.measure.rows import ranks
+from lnsim.measure.verdict import STRENGTHS as OF_VERDICTS
+from studies.zoo.plan import full_zoo
+
+RECIPES = {recipe.name: recipe for recipe in full_zoo()}
+BLIND = ("reinitialised", "distilled", "permuted", "rescaled", "folded")
+DERIVED = [recipe for recipe in RECIPES.values() if recipe.parents]
+
+
+def one_by_one(stacks: list[Stack], levels: tuple[float, ...], most: int, seed: int = 0) -> PairTest:
+    """The same test as it is written down: one pair, one permutation after another, all sums in float64."""
+    n_rows = sum(len(a) for a, _ in stacks)
+    kinds = [[tuple(centred_unit(kind(rows)) for rows in both) for both in stacks] for kind in (np.asarray, ranks)]
+    observed = [sum(float(np.sum(a * b)) for a, b in kind) / n_rows for kind in kinds]
+    hits, largest, drawn, looks = np.zeros(2, dtype=int), np.zeros(2), 0, list(_looks(most))
+    streams = [order_stream(a.shape[1], seed) for a, _ in stacks]
+    for until in looks:
+        orders = [stream(until - drawn) for stream in streams]
+        for place, (kind, value) in enumerate(zip(kinds, observed, strict=True)):
+            parts = [permuted_sums(a, b, order) for (a, b), order in zip(kind, orders, strict=True)]
+            null = np.sum(parts, axis=0) / n_rows
+            hits[place] += np.count_nonzero(null >= value - 1e-12)
+            largest[place] = max(largest[place], null.max())
+        drawn = until
+        low, high = map(max, zip(*(_interval(int(one), drawn, 0.01 / len(looks)) for one in hits), strict=True))
+        far = (largest * 2 < observed).all() and 1 / (1 + drawn) <= min(levels)
+        if far or not any(low <= level <= high for level in levels):
+            break
+    p_r, p_ranks = ((1 + hits) / (1 + drawn)).tolist()
+    return PairTest(observed[0], observed[1], p_r, p_ranks, low, high, n_rows, drawn, seed)
+
+
+def stacks_of(seed: int, share: float, sizes: tuple[int, ...] = (48,), steps: int = 0) -> list[Stack]:
+    """Matched rows of two models that share so much of a pattern; of few values where there are steps."""
+    found = []
+    for size in sizes:
+        a, b = np.random.default_rng([seed, size]).normal(1.0, 0.1, (2, 3 + seed % 3, size))
+        rows = a, share * a + (1 - share) * b
+        found.append(tuple(np.round(one * steps) / steps if steps else one for one in rows))
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_every_pair_gets_exactly_the_result_that_it_has_alone(seed: int) -> None:
+    shares = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.6, 1.0)
+    pairs = [stacks_of(place, share) for place, share in enumerate(shares)]
+    pairs += [stacks_of(place, share, (48, 32)) for place, share in enumerate(shares[2:])]
+    pairs += [stacks_of(place, share, steps=5) for place, share in enumerate(shares)]  # ties, also with the true order
+    pairs += [[(-b, a) for a, b in stacks_of(1, 0.9)]]  # below all permutations
+    levels = levels_for(len(pairs))
+    found = pair_tests(pairs, levels, 9_999, seed)
+    assert {one.n_permutations for one in found} >= {200, 9_999}
+    assert any(one.n_permutations == 9_999 and 1 < one.p_r * 10_000 < 100 for one in found)
+    for one, stacks in zip(found, pairs, strict=True):
+        assert astuple(one) == astuple(one_by_one(stacks, levels, 9_999, seed))
+        assert astuple(one) == astuple(pair_test(stacks, levels, 9_999, seed))
+
+
+def test_a_permutation_that_ties_with_the_true_order_is_a_hit_in_float32_too() -> None:
+    """Two values alone: of each permutation many others give the very same r, and a half of all reach the smaller."""
+    a = np.tile([1.0, 2.0], 8)[np.newaxis]
+    for b in (np.repeat([1.0, 2.0], 8), np.roll(a[0], 1), a[0]):
+        found = pair_tests([[(a, b[np.newaxis])]], (0.5,), 400)[0]
+        assert astuple(found) == astuple(one_by_one([(a, b[np.newaxis])], (0.5,), 400))
+
+
+def test_stored_relatives_and_strangers_get_it_too() -> None:
+    query, others = lnsim.load("gpt2-code-8"), ("gpt2-code-8-rescaled", "gpt2-code-8-dropped", "gpt2-prose-7")
+    stacks = [matched_rows(query, lnsim.load(name)).stacks for name in others]
+    for one, alone in zip(pair_tests(stacks, LEVELS, 4_999), stacks, strict=True):
+        assert astuple(one) == astuple(one_by_one(list(alone), LEVELS, 4_999))
+
+
+def test_identical_comes_first_then_the_largest_r_and_what_cannot_be_compared_comes_last() -> None:
+    rows = stack(4)
+    others = {
+        "wide": drawn(1, size=32), "stranger": made(stack(4, seed=5)), "near": made(noisy(rows)),
+        "same": made(rows), "flat": made(rows * 0 + 1),
+    }  # fmt: skip
+    found = relatives(made(rows), others, 9_999)
+    assert [one["b"] for one in found][:3] == ["same", "near", "stranger"]
+    assert [one["strength"] for one in found] == ["identical", "strong", "none", "not_comparable", "not_comparable"]
+    assert [one["same"] for one in found] == [4, 4, 0, 0, 0]
+    assert {one["b"]: one["why_not"] for one in found[3:]}["flat"].startswith("γ has no pattern in layers 0 to 3")
+    assert (found[0]["elsewhere"], found[2]["without"], found[3]["r"]) == (0, 4, None)
+
+
+def test_every_pair_is_there_once_and_p_is_adjusted_over_those_that_were_tested() -> None:
+    rows = stack(4)
+    models = {"a": made(rows), "b": made(noisy(rows)), "c": made(stack(4, seed=5)), "wide": drawn(1, size=32)}
+    table = pd.DataFrame(matrix(models, 9_999))
+    assert sorted(map("".join, zip(table.a, table.b, strict=True))) == ["ab", "ac", "awide", "bc", "bwide", "cwide"]
+    assert (table.pvalue.notna().sum(), table.why_not.ne("").sum()) == (3, 3)
+    first = table.iloc[0]
+    assert (first.a, first.b, first.p_adjusted) == ("a", "b", pytest.approx(3 * first.pvalue))
+    assert list(table.columns[:7]) == ["a", "b", "r", "pvalue", "p_adjusted", "strength", "sentence"]
+
+
+def test_a_synthetic_model_is_called_so() -> None:
+    one = replace(made(stack(4)), provenance={"replica": "of nothing"})
+    assert relatives(one, {"b": made(stack(4, seed=2))}, 200)[0]["sentence"].startswith("REPLICA")
+
+
+def test_the_strengths_are_those_of_the_verdicts_and_permutations_are_enough_for_a_thousand_pairs() -> None:
+    assert set(STRENGTHS) == set(OF_VERDICTS.values())
+    assert [enough(n) for n in (1, 99, 100, 231, 999, 1_000)] == [99_999, 99_999, 100_000, 231_000, 999_000, 99_999]
+
+
+@cache
+def zoo() -> dict[str, NormVectors]:
+    return {name: lnsim.load(name) for name in RECIPES}
+
+
+def line(name: str) -> set[str]:
+    """The model and all that it was made from."""
+    return {name}.union(*map(line, RECIPES[name].parents))
+
+
+def family(name: str) -> Iterator[str]:
+    """Parents, children and siblings: all that share an ancestor with it."""
+    return (other for other in RECIPES if other != name and line(other) & line(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted({recipe.kind for recipe in DERIVED}))
+def test_of_a_visible_kind_a_relative_comes_first_and_no_stranger_is_strong(kind: str) -> None:
+    for recipe in DERIVED:
+        if recipe.kind == kind:
+            others = {name: one for name, one in zoo().items() if name != recipe.name}
+            found = relatives(zoo()[recipe.name], others)
+            strong = {one["b"] for one in found if one["strength"] in STRENGTHS[:3]}
+            assert strong <= set(family(recipe.name)), recipe.name
+            if kind not in BLIND:
+                assert found[0]["b"] in family(recipe.name), recipe.name
+                assert found[0]["strength"] in ("identical", "strong")
