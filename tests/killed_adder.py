@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.atlas import store
-from lnsim.checkpoint import extract as extract_module
+from lnsim.checkpoint import store as extracts
 
 POINTS = ("extract", "before rows", "between roles", "before journal", "within a line", "after journal")
 
@@ -64,7 +64,7 @@ def main() -> None:
     folder, point, *sources = sys.argv[1:]
     store._BATCH = 2
     if point == "extract":
-        extract_module.write_extract = killing(extract_module.write_extract, 3, before=False)
+        extracts.write_extract = killing(extracts.write_extract, 3, before=False)
     elif point == "between roles":
         import zarr
 

@@ -1,0 +1,211 @@
+"""Searches: planted relatives found, strangers not; p is that of all comparisons, and never from a sketch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import run
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
+from studies_lineage import lineage
+
+import lnsim
+from lnsim.atlas import search, store
+from lnsim.atlas.sketch import lets_in, similarity, sketch
+from lnsim.atlas.store import Atlas, Wanted
+from lnsim.checkpoint.extract import extract
+from lnsim.measure.judge import matched_rows
+from lnsim.measure.parted_test import parted_test
+from lnsim.paths import stored_models
+
+N_PLANTED, N_MODELS, SIZE, LAYERS = 5, 130, 256, 3
+
+
+def tensors(number: int) -> dict[str, np.ndarray]:
+    """A synthetic model: a pattern of its own; the first five are the sixth to tenth with noise."""
+    rng = np.random.default_rng(number)
+    if number < N_PLANTED:
+        return {
+            name: (row + rng.normal(0, 0.1, SIZE)).astype(np.float32)
+            for name, row in tensors(number + N_PLANTED).items()
+        }
+    own = rng.normal(0, 0.1, (2, SIZE))
+    names = ("input_layernorm", "post_attention_layernorm")
+    return {
+        f"model.layers.{layer}.{name}.weight": (1 + own[role] + rng.normal(0, 0.1, SIZE)).astype(np.float32)
+        for layer in range(LAYERS)
+        for role, name in enumerate(names)
+    }
+
+
+@pytest.fixture(scope="module")
+def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Atlas:
+    """An atlas of synthetic models with five planted relatives."""
+    folder = tmp_path_factory.mktemp("synthetic")
+    config = LLAMA_CONFIG | {"hidden_size": SIZE}
+    for number in range(N_MODELS):
+        write_files(folder / f"m{number}", checkpoint_files(tensors(number), config))
+    atlas = Atlas(folder / "atlas")
+    list(atlas.add(Wanted(str(folder / f"m{number}")) for number in range(N_MODELS)))
+    return atlas
+
+
+def number(source: str) -> int:
+    return int(Path(source).name[1:])
+
+
+def source(atlas: Atlas, number: int) -> str:
+    return str(atlas.folder.parent / f"m{number}")
+
+
+def test_a_query_finds_its_planted_relative_and_calls_no_stranger_related(synthetic: Atlas) -> None:
+    found = search.relatives(synthetic, extract(source(synthetic, 2)))
+    first, *others = found.found
+    assert (number(first.b.source), first.judgement.strength) == (2 + N_PLANTED, "strong")
+    assert {one.judgement.strength for one in others} == {"none"}
+    assert (found.n_models, found.n_comparable) == (N_MODELS - 1, N_MODELS - 1)
+    assert len(found.found) >= 20
+
+
+def test_all_pairs_are_the_planted_ones_whatever_the_size_of_a_block(
+    synthetic: Atlas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = search.pairs(synthetic)
+    strong = [one for one in whole.found if one.judgement.strength == "strong"]
+    assert sorted((number(one.a), number(one.b.source)) for one in strong) == [(k, k + 5) for k in range(5)]
+    assert whole.n_comparable == math.comb(N_MODELS, 2)
+    monkeypatch.setattr(store, "BLOCK", 37)
+    assert search.pairs(synthetic) == whole
+
+
+def test_p_is_that_of_the_full_test_on_the_extracts_times_all_that_was_compared(synthetic: Atlas) -> None:
+    query = extract(source(synthetic, 0))
+    found = search.relatives(synthetic, query)
+    for one in found.found[:3]:
+        rows = matched_rows(query, store.load_entry(synthetic.folder, one.b))
+        test = parted_test(rows.stacks, found.n_comparable, found.n_parts)
+        assert one.judgement.test == test
+    first = found.found[0]
+    assert first.judgement.p_adjusted == pytest.approx(first.judgement.test.pvalue * found.n_comparable)
+
+
+def test_no_p_comes_from_a_sketch(synthetic: Atlas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sketches that are wrong change what is tested, and nothing of what a test says."""
+    query = extract(source(synthetic, 1))
+    right = {one.b.source: one.judgement for one in search.relatives(synthetic, query).found}
+    rng = np.random.default_rng(0)
+    noise = {role: row / np.linalg.norm(row) for role in sketch(query) for row in rng.normal(size=(1, SIZE))}
+    wrong_sketch = {role: row.astype(np.float32) for role, row in noise.items()}
+    monkeypatch.setattr(search, "sketch", lambda _: wrong_sketch)
+    wrong = {one.b.source: one.judgement for one in search.relatives(synthetic, query).found}
+    common = right.keys() & wrong.keys()
+    assert common
+    assert all(right[name].test == wrong[name].test for name in common)
+
+
+def test_a_model_that_moved_is_searched_as_it_is_now(synthetic: Atlas, tmp_path: Path) -> None:
+    config = LLAMA_CONFIG | {"hidden_size": SIZE}
+    folder = write_files(tmp_path / "m", checkpoint_files(tensors(50), config))
+    atlas = Atlas(tmp_path / "atlas")
+    list(atlas.add([Wanted(str(folder)), Wanted(source(synthetic, 60))]))
+    write_files(folder, checkpoint_files(tensors(51), config))
+    assert [one.new for one in atlas.add([Wanted(str(folder))])] == [True]
+    found = search.relatives(atlas, extract(source(synthetic, 51))).found
+    assert found[0].judgement.strength == "identical"
+    assert search.relatives(atlas, extract(source(synthetic, 50))).found[0].judgement.strength == "none"
+    assert search.pairs(atlas).n_comparable == 1
+
+
+def test_models_of_another_hidden_size_are_not_compared(tmp_path: Path) -> None:
+    atlas = Atlas(tmp_path)
+    list(atlas.add([Wanted("gpt2-code-8"), Wanted("gpt2-code-8-light"), Wanted("sre-minilm-l6")]))
+    found = search.relatives(atlas, lnsim.load("all-minilm-l6-v2"))
+    assert (found.n_models, found.n_comparable, len(found.found)) == (3, 1, 1)
+    assert search.pairs(atlas).n_comparable == 1
+
+
+def test_what_was_screened_out_would_not_have_stood_out(synthetic: Atlas) -> None:
+    """Every pair of some of the atlas by the full test: none that a sketch held back is called related."""
+    entries = list(synthetic.entries.values())[:40]
+    vectors = [store.load_entry(synthetic.folder, entry) for entry in entries]
+    least = lets_in(math.comb(N_MODELS, 2), SIZE)
+    for a, b in ((one, other) for one in range(40) for other in range(one + 1, 40, 7)):
+        if similarity(sketch(vectors[a]), sketch(vectors[b])) < least:
+            rows = matched_rows(vectors[a], vectors[b])
+            assert parted_test(rows.stacks, 8_385, 8).pvalue * 8_385 > 0.05
+
+
+@pytest.mark.slow
+def test_of_the_zoo_every_derived_model_of_a_visible_kind_has_its_lineage_first_and_no_stranger_is_called_strong(
+    tmp_path: Path,
+) -> None:
+    zoo = [name for name, path in stored_models().items() if path.parent.name == "zoo"]
+    atlas = Atlas(tmp_path)
+    list(atlas.add(Wanted(name) for name in zoo))
+    root, visible = lineage()
+    strong = [one for one in search.pairs(atlas).found if one.judgement.strength in ("strong", "identical")]
+    assert [(one.a, one.b.source) for one in strong if root[one.a] != root[one.b.source]] == []
+    for name in visible:
+        first = search.relatives(atlas, lnsim.load(name), 999).found[0]
+        assert root[first.b.source] == root[name], name
+
+
+# The command line
+
+
+@pytest.fixture
+def atlas_of_three(tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
+    def typed(*words: str) -> tuple[int, str, str]:
+        return run("atlas", *words, "--atlas", str(tmp_path / "atlas"))
+
+    typed("add", "gpt2-code-8", "gpt2-code-8-light", "gpt2-prose-6")
+    return typed
+
+
+def test_the_commands_say_what_was_added_and_found(atlas_of_three: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = atlas_of_three("add", "gpt2-code-8", "./nope", "sre-minilm-l6")
+    assert code == 1
+    assert out.splitlines()[0] == "gpt2-code-8  192 channels, known already"
+    assert "sre-minilm-l6  384 channels, read" in out
+    assert err == "lnsim: Opening './nope': there is no such file or folder.\n"
+    code, out, err = atlas_of_three("relatives", "gpt2-code-8-heavy")
+    assert (code, err) == (0, "")
+    assert "gpt2-code-8-light" in out
+    assert out.count(" strong") == 2
+    assert "4 models in the atlas; 3 models compared by sketch, 3 of them by the full test" in out
+    code, out, _ = atlas_of_three("pairs", "--json")
+    assert (code, '"n_comparable": 3' in out) == (0, True)
+
+
+def test_a_list_tells_roles_and_what_is_known(
+    atlas_of_three: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "list.txt").write_text("# some\n\ngpt2-code-8-heavy final # trained further\n", "utf-8")
+    code, out, _ = atlas_of_three("add", "--from", str(tmp_path / "list.txt"), "--json")
+    assert code == 0
+    assert '"roles": ["final"]' in out
+    assert '"known": "trained further"' in out
+    code, _, err = atlas_of_three("add", "--from", str(tmp_path / "none.txt"))
+    assert (code, "Reading the list of sources" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["add"], "add takes sources, or --from FILE"),
+        (["relatives"], "relatives takes one source, and pairs none"),
+        (["pairs", "a"], "relatives takes one source, and pairs none"),
+        (["pairs", "--from", "x"], "--from goes with add"),
+    ],
+)
+def test_wrong_usage_is_told(words: list[str], says: str, tmp_path: Path) -> None:
+    code, _, err = run("atlas", *words, "--atlas", str(tmp_path))
+    assert (code, says in err) == (2, True)
+
+
+def test_an_empty_atlas_is_told(tmp_path: Path) -> None:
+    code, _, err = run("atlas", "pairs", "--atlas", str(tmp_path))
+    assert (code, "it has no model yet" in err) == (1, True)
