@@ -116,6 +116,12 @@ def test_two_processes_do_not_write_at_once(tmp_path: Path) -> None:
     assert len(Atlas(tmp_path).entries) == 2
 
 
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"Writing into the atlas '.*a': Not a directory"):
+        list(Atlas(tmp_path / "file" / "a").add([Wanted("gpt2-code-8")]))
+
+
 def test_a_damaged_line_is_an_error_that_names_it(tmp_path: Path) -> None:
     list(Atlas(tmp_path).add([Wanted("gpt2-code-8")]))
     with (tmp_path / "journal.jsonl").open("ab") as file:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from command_line import run, run_all_program
+from control_repos import CONTROLS, stock
 from doc_pages import LANGUAGES, ROOT, Block, anchors, blocks, changed, links, pages
 from hub_stand_in import HubStandIn
 from made_gguf import llama_tensors as gguf_tensors
@@ -54,6 +55,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         target = tmp_path / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(path)
+    (tmp_path / "data" / "atlas").mkdir()
+    (tmp_path / "data" / "atlas" / "controls.txt").symlink_to(CONTROLS)
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     (tmp_path / "data" / "claims").symlink_to(ROOT / "data" / "claims")
     write_files(tmp_path / "my-checkpoint", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
@@ -193,6 +196,7 @@ def test_the_slow_commands_of_a_page_run(
 ) -> None:
     for family in DISPUTE:
         stocked.add(family.repo_id, dispute_files(family))
+    stock(stocked)
     Reader(page, project, monkeypatch, stocked.endpoint).read("slow")
 
 

@@ -53,7 +53,7 @@ def test_channels_go_into_as_few_parts_as_will_do() -> None:
     assert [parts_for(n, 4096) for n in (1, 100, 101, 10_000, 50_000_000, 10**12)] == [1, 1, 8, 8, 16, 16]
     for n in (10_000, 50_000_000, 5 * 10**11):
         assert n * least_p(parts_for(n, 4096)) * 100 <= STRONG
-    assert parts_for(10**6, 64) == 4  # a part has 16 channels at least
+    assert parts_for(10**9, 64) == 8  # a part has 8 channels at least
 
 
 def test_nothing_to_test_is_an_error() -> None:

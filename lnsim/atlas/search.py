@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +25,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from lnsim.atlas import store
 from lnsim.atlas.engine import Run, engine
 from lnsim.atlas.sketch import Sketch, lets_in, sketch
-from lnsim.atlas.store import Atlas, Entry, blocks_of, digest_of, load_entry, read_block
+from lnsim.atlas.store import Atlas, Entry, load_entry, read_block
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.judge import Judgement, Rows, judged, matched_rows
 from lnsim.measure.pair_test import MOST, PairTest
@@ -75,10 +77,8 @@ def relatives(
     live = np.array([one is not None for one in entries], dtype=bool)
     threshold = lets_in(int(live.sum()), size)
     with engine(scheduler) as run:
-        jobs = ((atlas.folder, size, block, live[slice(*block)], mine, threshold) for block in blocks_of(len(live)))
-        n = 0
-        passed: list[Passed] = []
-        best: list[Passed] = []
+        jobs = ((atlas.folder, size, block, live[slice(*block)], mine, threshold) for block in _blocks(len(live)))
+        n, passed, best = 0, list[Passed](), list[Passed]()
         for count, some in run(_screen_query, jobs):
             n += count
             passed += [one for one in some if one[0] >= threshold]
@@ -94,13 +94,12 @@ def pairs(atlas: Atlas, most: int = MOST, seed: int = 0, scheduler: str | None =
     """Every pair of the atlas that may be related, of one hidden size each; raises LnsimError as ``relatives``."""
     sizes = sorted({entry.hidden_size for entry in atlas.entries.values()})
     with engine(scheduler) as run:
-        n, threshold = 0, 0.0
-        passed: list[_Pair] = []
+        n, threshold, passed = 0, 0.0, list[_Pair]()
         for size in sizes:
             entries = atlas.of_size(size)
             live = np.array([one is not None for one in entries], dtype=bool)
-            threshold = lets_in(int(live.sum()) * (int(live.sum()) - 1) // 2, size)
-            blocks = itertools.combinations_with_replacement(blocks_of(len(live)), 2)
+            threshold = lets_in(math.comb(int(live.sum()), 2), size)
+            blocks = itertools.combinations_with_replacement(_blocks(len(live)), 2)
             jobs = ((atlas.folder, size, a, b, live[slice(*a)], live[slice(*b)], threshold) for a, b in blocks)
             for count, some in run(_screen_pairs, jobs):
                 n += count
@@ -109,9 +108,13 @@ def pairs(atlas: Atlas, most: int = MOST, seed: int = 0, scheduler: str | None =
         return _search(atlas.folder, run, passed, len(atlas.entries), n, threshold, most, seed)
 
 
+def _blocks(n_rows: int) -> list[tuple[int, int]]:
+    return [(start, min(start + store.BLOCK, n_rows)) for start in range(0, n_rows, store.BLOCK)]
+
+
 def _is(entry: Entry, query: NormVectors) -> bool:
     """Whether an entry is the very checkpoint that the query was read from."""
-    return entry.name == query.source and entry.digest == digest_of(query)
+    return entry.name == query.source and entry.digest == query.digest
 
 
 def _search(

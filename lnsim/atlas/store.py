@@ -10,7 +10,6 @@ moved takes the place of the older one; no row changes once a line names it. One
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -124,7 +123,12 @@ class Atlas:
                 done.append(Added(one, vectors))
                 continue
             size = vectors.hidden_size
-            entry = _entry(one, vectors, self._n_rows.get(size, 0) + len(new.get(size, ())))
+            row, path = (
+                self._n_rows.get(size, 0) + len(new.get(size, ())),
+                "" if vectors.path is None else vectors.path.name,
+            )
+            told = (vectors.source, vectors.commit, vectors.digest, path, size, row)
+            entry = Entry(one.source, one.roles, one.known, *told)
             kept = self.entries.get(entry.key)
             same = kept is not None and msgspec.structs.replace(kept, row=entry.row, known=entry.known) == entry
             if not same:
@@ -174,15 +178,8 @@ def read_block(folder: Path, hidden_size: int, start: int, stop: int, roles: Ite
     return found
 
 
-def blocks_of(n_rows: int) -> list[tuple[int, int]]:
-    """The first row of each block and the one after its last."""
-    return [(start, min(start + BLOCK, n_rows)) for start in range(0, n_rows, BLOCK)]
-
-
 def _batches(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
-    """Some at a time, in their order, none twice; of one source with several roles each in a batch of its own, since
-    they share an extract.
-    """
+    """Some at a time, none twice; a source with several roles is in several batches, since these share its extract."""
     some: dict[str, Wanted] = {}
     for one in {(one.source, one.roles): one for one in wanted}.values():
         if len(some) == _BATCH or one.source in some:
@@ -193,41 +190,22 @@ def _batches(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
         yield list(some.values())
 
 
-def _entry(wanted: Wanted, vectors: NormVectors, row: int) -> Entry:
-    name = "" if vectors.path is None else vectors.path.name
-    told = (wanted.source, wanted.roles, wanted.known, vectors.source, vectors.commit, digest_of(vectors), name)
-    return Entry(*told, vectors.hidden_size, row)
-
-
 def load_entry(folder: Path, entry: Entry) -> NormVectors:
     """The vectors of a model of an atlas, from its extract; raises LnsimError where that is gone or damaged."""
     return load(folder / _EXTRACTS / entry.path)
 
 
-def digest_of(vectors: NormVectors) -> str:
-    """One hash over the stored bytes of all norms."""
-    names = {name for one in vectors.roles.values() for name in (*one.names, *one.bias_names)}
-    hashes = sorted(one.sha256 for name, one in vectors.tensors.items() if name in names)
-    return hashlib.sha256("".join(hashes).encode()).hexdigest()
-
-
 def _read_journal(path: Path) -> list[Entry]:
     """Every finished line; one that was cut short is not there yet."""
+    found: list[Entry] = []
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StoreError(f"Opening the atlas: '{path}' cannot be read ({error.strerror or error}).") from None
-    found = []
-    for number, line in enumerate(content.split(b"\n")[:-1], 1):
-        try:
+        for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
             found.append(msgspec.json.decode(line, type=Entry))
-        except msgspec.DecodeError as error:
-            raise StoreError(
-                f"Opening the atlas: line {number} of '{path}' is no entry ({error!s:.200}). Take that line out, and "
-                "add its source again."
-            ) from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(
+            f"Opening the atlas: line {len(found) + 1} of '{path}' is no entry, or cannot be read ({error!s:.200}). "
+            "Take that line out, and add its source again."
+        ) from None
     return found
 
 
@@ -241,11 +219,12 @@ def _locked(folder: Path) -> Iterator[None]:
     """Nobody else writes meanwhile; the lock falls with the process."""
     filelock = needed("filelock")
     folder.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(folder / _LOCK)
     try:
-        with lock.acquire(timeout=0):
+        with filelock.FileLock(folder / _LOCK, timeout=0):
             yield
     except filelock.Timeout:
+        raise StoreError(f"Adding to the atlas '{folder}': another process does. Wait until it is done.") from None
+    except OSError as error:
         raise StoreError(
-            f"Adding to the atlas '{folder}': another process adds to it. Wait until it is done."
-        ) from None
+            f"Writing into the atlas '{folder}': {error.strerror or error}. What it had, it has."
+        ) from error

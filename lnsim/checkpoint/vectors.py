@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -191,6 +192,13 @@ class NormVectors:
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
+
+    @property
+    def digest(self) -> str:
+        """One hash over the stored bytes of all norms, whatever their order: the same for the same bytes."""
+        names = {name for one in self.roles.values() for name in (*one.names, *one.bias_names)}
+        hashes = sorted(one.sha256 for name, one in self.tensors.items() if name in names)
+        return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
     @property
     def n_vectors(self) -> int:

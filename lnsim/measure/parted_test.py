@@ -28,7 +28,7 @@ from lnsim.measure.permutation import Orders, permuted_sums
 N_PERMUTATIONS = 199
 """Of each part."""
 
-_FEWEST_CHANNELS = 16  # of a part
+_FEWEST_CHANNELS = 8  # of a part: 40,320 orders
 _MOST_PARTS = 64
 _ROOM = 100  # times below the strong level that the smallest adjusted p should lie
 
