@@ -218,8 +218,8 @@ def _group(folder: Path, hidden_size: int, mode: str) -> Any:
 def _locked(folder: Path) -> Iterator[None]:
     """Nobody else writes meanwhile; the lock falls with the process."""
     filelock = needed("filelock")
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(folder / _LOCK, timeout=0):
             yield
     except filelock.Timeout:
