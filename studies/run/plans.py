@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from studies.run.index import Entry
 
 
+_OF_ROWS, _NO_ROWS = "15", "a replica has no rows of matrices"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What will run of one study, in order, and by number, or ``all``, why the others do not."""
@@ -64,6 +67,9 @@ def plan_study(name: str, source: str, notebooks: Sequence[Notebook], asked: boo
     study = load_study(name)
     reasons = {one.number: "the study's file has no parameters for it" for one in notebooks} | dict(study.not_run)
     runs = tuple(notebook for notebook in notebooks if notebook.number in study.experiments)
+    if source == "replica":
+        reasons |= {one.number: _NO_ROWS for one in runs if one.number == _OF_ROWS}
+        runs = tuple(one for one in runs if one.number != _OF_ROWS)
     if runs and not study_vectors(study, source).vectors:
         reason = f"no vectors of its {len(study.models)} models are stored here. To have them:"
         able = tuple(notebook for notebook in runs if notebook.number in study.without_vectors)
