@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from command_line import run
+from header_asked import header_by
 from hub_stand_in import HubStandIn, VirtualFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,18 +24,11 @@ import lnsim
 from lnsim.checkpoint.extract import extract
 from lnsim.checkpoint.format.gguf import FIRST_BYTES, gguf_header
 from lnsim.checkpoint.format.header import Header
-from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import FormatError, HeaderError, SourceError, UnsupportedDtypeError
 
 
-def header_of(content: bytes, first: int = FIRST_BYTES, asked: list[ByteRange] | None = None) -> Header:
-    def ask(span: ByteRange) -> bytes:
-        assert span.stop <= len(content)
-        if asked is not None:
-            asked.append(span)
-        return content[span.start : span.stop]
-
-    return gguf_header(ask, content[:first], len(content), where="x.gguf")
+def header_of(content: bytes, first: int = FIRST_BYTES) -> Header:
+    return header_by(gguf_header, content, first, "x.gguf")
 
 
 def text(value: str) -> bytes:
