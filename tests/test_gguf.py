@@ -281,6 +281,16 @@ def test_a_gguf_of_a_folder_with_several_is_named_by_its_file_on_the_hub(hub: Hu
     assert "Name the one that you mean, for example owner/two-GGUF@main/a.gguf." in err
 
 
+def test_a_config_of_something_else_beside_it_does_not_count(hub: HubStandIn, tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "m.gguf", llama_tensors())
+    other = {"config.json": b'{"model_type": "gemma2", "num_hidden_layers": 9}'}
+    write_files(tmp_path, other)
+    hub.add("owner/model-GGUF", {"m.gguf": path.read_bytes()} | other)
+    for found in (extract(path), extract("owner/model-GGUF")):
+        assert (found.model_type, found.missing_layers) == ("llama", {})
+        assert found.roles["final"].scale.tobytes() == gamma("output_norm.weight", 16).tobytes()
+
+
 def test_a_virtual_file_is_what_it_says(tmp_path: Path) -> None:
     file: VirtualFile = virtual_gguf(tmp_path / "head.gguf", 2, 256, 50, False)
     content = file.read(0, file.size)
