@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from command_line import run
+from header_asked import header_by
 from hub_stand_in import HubStandIn, VirtualFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,18 +24,11 @@ import lnsim
 from lnsim.checkpoint.extract import extract
 from lnsim.checkpoint.format.gguf import FIRST_BYTES, gguf_header
 from lnsim.checkpoint.format.header import Header
-from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import FormatError, HeaderError, SourceError, UnsupportedDtypeError
 
 
-def header_of(content: bytes, first: int = FIRST_BYTES, asked: list[ByteRange] | None = None) -> Header:
-    def ask(span: ByteRange) -> bytes:
-        assert span.stop <= len(content)
-        if asked is not None:
-            asked.append(span)
-        return content[span.start : span.stop]
-
-    return gguf_header(ask, content[:first], len(content), where="x.gguf")
+def header_of(content: bytes, first: int = FIRST_BYTES) -> Header:
+    return header_by(gguf_header, content, first, "x.gguf")
 
 
 def text(value: str) -> bytes:
@@ -285,6 +279,16 @@ def test_a_gguf_of_a_folder_with_several_is_named_by_its_file_on_the_hub(hub: Hu
     code, _, err = run("inspect", "owner/two-GGUF")
     assert code == 1
     assert "Name the one that you mean, for example owner/two-GGUF@main/a.gguf." in err
+
+
+def test_a_config_of_something_else_beside_it_does_not_count(hub: HubStandIn, tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "m.gguf", llama_tensors())
+    other = {"config.json": b'{"model_type": "gemma2", "num_hidden_layers": 9}'}
+    write_files(tmp_path, other)
+    hub.add("owner/model-GGUF", {"m.gguf": path.read_bytes()} | other)
+    for found in (extract(path), extract("owner/model-GGUF")):
+        assert (found.model_type, found.missing_layers) == ("llama", {})
+        assert found.roles["final"].scale.tobytes() == gamma("output_norm.weight", 16).tobytes()
 
 
 def test_a_virtual_file_is_what_it_says(tmp_path: Path) -> None:

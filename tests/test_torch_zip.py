@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from header_asked import header_by
 from hub_stand_in import HubStandIn, VirtualFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
 import lnsim
 from lnsim.checkpoint.extract import extract
 from lnsim.checkpoint.format.header import Header
-from lnsim.checkpoint.format.ranges import ByteRange, plan_reads
+from lnsim.checkpoint.format.ranges import plan_reads
 from lnsim.checkpoint.format.torch_pickle import state_dict
 from lnsim.checkpoint.format.torch_zip import TAIL_BYTES, torch_header
 from lnsim.errors import FormatError, HeaderError
@@ -34,14 +35,8 @@ CONFIG = LLAMA_CONFIG | {"num_hidden_layers": 2, "hidden_size": 4}
 VALUES = {name: one.tobytes() for name, one in np.load(MADE / "values.npz").items()}
 
 
-def header_of(content: bytes, first: int = 1 << 17, asked: list[ByteRange] | None = None) -> Header:
-    def ask(span: ByteRange) -> bytes:
-        assert span.stop <= len(content)
-        if asked is not None:
-            asked.append(span)
-        return content[span.start : span.stop]
-
-    return torch_header(ask, content[:first], len(content), where="x.bin")
+def header_of(content: bytes, first: int = 1 << 17) -> Header:
+    return header_by(torch_header, content, first, "x.bin")
 
 
 @pytest.mark.parametrize("name", ["plain", "protocol_4", "nested"])

@@ -186,9 +186,9 @@ def settle(
     """
     headers, weight_map = opened.headers, layout.weight_map
     opened.notes += layout.notes
-    for header in headers.values():  # of a GGUF model that is split, the first part tells
-        if not opened.config and header.metadata.get("format") == GGUF_FORMAT:
-            opened.config = gguf_config(header.metadata) or None
+    # A GGUF model tells itself what it is, of a split one the first part, whatever config lies beside it.
+    own = (gguf_config(one.metadata) for one in headers.values() if one.metadata.get("format") == GGUF_FORMAT)
+    opened.config = next(filter(None, own), opened.config)
     refused = {
         name: HeaderError(f"Reading the header of {file_in(opened.where, shard)}: {entry.reason}")
         for shard, header in headers.items()
