@@ -14,7 +14,7 @@ import shlex
 import sys
 import textwrap
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -177,14 +177,14 @@ def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comp
         return write_page_of_two(options.report, a, b, found, given, progress)
 
 
-def _many(name: str, options: argparse.Namespace) -> int:
+def _many(work: Callable[..., Iterable[str]], options: argparse.Namespace) -> int:
     failed: list[LnsimError] = []
 
     def complain(error: LnsimError) -> None:
         _complain(error, options.debug)
         failed.append(error)
 
-    for line in getattr(cli_many, name)(options, complain):
+    for line in work(options, complain):
         print(printable(line, keep="\n"), flush=True)
     return 1 if failed else 0
 
@@ -224,11 +224,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_reading(inspect)
     _add_extract(commands)
     _add_compare(commands)
-    cli_atlas.add_options(
-        _command(commands, "atlas", lambda options: cli_atlas.run(options, _complain)), _SOURCE, _whole
-    )
+    of_many = partial(_many, cli_atlas.atlas)
+    cli_atlas.add_arguments(_command(commands, "atlas", of_many), _SOURCE, _whole)
     for name in ("relatives", "matrix"):
-        cli_many.add_arguments(_command(commands, name, partial(_many, name)), name, _SOURCE, _whole)
+        of_many = partial(_many, getattr(cli_many, name))
+        cli_many.add_arguments(_command(commands, name, of_many), name, _SOURCE, _whole)
     stored = _command(commands, "list", _list)
     stored.add_argument("pattern", nargs="?", default="", help="a part of a name, or a pattern with *")
     study = _command(commands, "study", _study)

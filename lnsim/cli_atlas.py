@@ -1,39 +1,37 @@
-"""This module is ``lnsim atlas``: checkpoints in, one line each; relatives and pairs out, as a table or as JSON."""
+"""This module is ``lnsim atlas``: checkpoints in, one line each; relatives, pairs and a page out."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lnsim.cli_many import Complain, Whole, read_asked, told, write_csv, write_page
 from lnsim.errors import LnsimError, SourceError
 from lnsim.near_names import with_near_names
 from lnsim.paths import atlas_dir
-from lnsim.tables import aligned
-from lnsim.text import json_text, printable
+from lnsim.text import json_text
 
 if TYPE_CHECKING:
-    from lnsim.atlas.search import Related, Search
-    from lnsim.atlas.store import Added, Wanted
+    from lnsim.atlas.search import Search
+    from lnsim.atlas.store import Added, Atlas, Wanted
 
-_SHOWN = 40  # rows of a table; JSON has them all
-_TOLD = ("identical", "strong", "weak", "border")
+_SHOWN = 40  # rows of a table; --json and --csv have them all
+_ON_A_PAGE = 60  # models
 
 
-def add_options(
-    parser: argparse.ArgumentParser, source: str, whole: Callable[[int, int], Callable[[str], int]]
-) -> None:
-    """Give the parser of ``lnsim atlas`` its options; `source` says what one is, `whole` makes types of numbers."""
-    parser.add_argument("what", choices=["add", "relatives", "pairs"], help="what to do")
-    parser.add_argument("sources", metavar="SOURCE", nargs="*", help=f"of add and relatives: {source}")
-    listed = (
-        "add what a file lists: a source a line, then roles where not the usual ones, then # and what is known of it"
-    )
+def add_arguments(parser: argparse.ArgumentParser, source: str, whole: Whole) -> None:
+    """The arguments of the command; `source` says what one is."""
+    parser.add_argument("what", choices=["add", "relatives", "pairs", "report"], help="what to do")
+    parser.add_argument("sources", metavar="SOURCE", nargs="*", help=f"of add and relatives: {source}; of report: DIR")
+    listed = "add what a file lists: a source a line, then roles where not the usual ones, then # and what is known"
     parser.add_argument("--from", dest="list", type=Path, metavar="FILE", help=listed)
     parser.add_argument("--atlas", type=Path, metavar="DIR", help="folder of the atlas (data/atlas/store)")
     parser.add_argument("--in-flight", type=whole(1, 256), default=16, metavar="N", help="requests at once (16)")
+    parser.add_argument("--all", action="store_true", help="show what was tested and has no signal, too")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write what was tested there")
     cost = "permutations of the channels that a test may cost (99999), where few models are compared"
     parser.add_argument("--permutations", type=whole(1, 100_000), default=99_999, metavar="N", help=cost)
     parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
@@ -42,38 +40,35 @@ def add_options(
     parser.set_defaults(wrong=parser.error)
 
 
-def run(options: argparse.Namespace, complain: Callable[[LnsimError, bool], None]) -> int:
-    """Do what the words say; returns the exit code."""
-    if options.what != "add" and options.list is not None:
-        options.wrong("--from goes with add")
+def atlas(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
+    """Do what the words say."""
+    n_sources = {"relatives": 1, "pairs": 0, "report": 1}.get(options.what)
     if options.what == "add":
-        return _add(options, complain)
-    if len(options.sources) != (options.what == "relatives"):
-        options.wrong("relatives takes one source, and pairs none")
-    return _search(options)
+        if not options.sources and options.list is None:
+            options.wrong("add takes sources, or --from FILE")
+    elif options.list is not None or len(options.sources) != n_sources:
+        options.wrong("relatives takes one source, report one folder, and pairs none; --from goes with add")
+    from lnsim.atlas.store import Atlas
+
+    one = Atlas(options.atlas or atlas_dir())
+    return _add(one, options, complain) if options.what == "add" else _search(one, options, complain)
 
 
-def _add(options: argparse.Namespace, complain: Callable[[LnsimError, bool], None]) -> int:
-    from lnsim.atlas.store import Atlas, Wanted
+def _add(atlas: Atlas, options: argparse.Namespace, complain: Complain) -> Iterator[str]:
+    from lnsim.atlas.store import Wanted
     from lnsim.cli_text import bar
 
     wanted = [Wanted(source) for source in options.sources]
     wanted += [] if options.list is None else read_list(options.list)
     if not wanted:
-        options.wrong("add takes sources, or --from FILE")
-    failed = 0
+        raise SourceError(f"Adding what '{options.list}' lists: it names no source.")
     with bar(f"{len(wanted)} sources") as progress:
-        for one in _atlas(options, Atlas).add(wanted, options.in_flight, progress):
+        for one in atlas.add(wanted, options.in_flight, progress):
             if isinstance(one.result, LnsimError):
-                complain(with_near_names(one.result, one.wanted.source), options.debug)
-                failed += 1
+                complain(with_near_names(one.result, one.wanted.source))
             else:
-                print(json_text(_added(one)) if options.json else printable(_added_text(one)), flush=True)
-    return 1 if failed else 0
-
-
-def _atlas(options: argparse.Namespace, kind: Callable[[Path], Any]) -> Any:
-    return kind(options.atlas or atlas_dir())
+                record = _record(one)
+                yield json_text(record) if options.json else _text(record)
 
 
 def read_list(path: Path) -> list[Wanted]:
@@ -98,82 +93,65 @@ def read_list(path: Path) -> list[Wanted]:
     return found
 
 
-def _added(one: Added) -> dict[str, Any]:
+def _record(one: Added) -> dict[str, Any]:
     entry: Any = one.result
-    what = {
-        "source": entry.source,
-        "roles": list(entry.roles),
-        "commit": entry.commit,
-        "hidden_size": entry.hidden_size,
-    }
-    return what | {"new": one.new, "requests": one.requests, "bytes_received": one.bytes_received, "known": entry.known}
+    kept = {name: getattr(entry, name) for name in ("source", "roles", "commit", "hidden_size", "known")}
+    return kept | {"new": one.new, "requests": one.requests, "bytes_received": one.bytes_received}
 
 
-def _added_text(one: Added) -> str:
-    found = _added(one)
+def _text(found: dict[str, Any]) -> str:
     at = f"@{found['commit'][:12]}" if found["commit"] else ""
-    state = f"read, {found['requests']} requests, {found['bytes_received']:,} bytes" if one.new else "known already"
+    state = (
+        f"read, {found['requests']} requests, {found['bytes_received']:,} bytes" if found["new"] else "known already"
+    )
     return f"{found['source']}{at}  {found['hidden_size']} channels, {state}"
 
 
-def _search(options: argparse.Namespace) -> int:
+def _search(atlas: Atlas, options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     from lnsim.atlas import search
-    from lnsim.atlas.store import Atlas
     from lnsim.checkpoint.extract import extract
 
-    atlas = _atlas(options, Atlas)
     if not atlas.entries:
         raise SourceError(f"Searching the atlas '{atlas.folder}': it has no model yet. `lnsim atlas add` reads some.")
-    how = (options.permutations, options.seed, options.scheduler)
-    if options.what == "pairs":
-        found = search.pairs(atlas, *how)
+    how, both = (options.permutations, options.seed, options.scheduler), options.what != "relatives"
+    query = None if both else extract(options.sources[0])
+    found = search.pairs(atlas, *how) if query is None else search.relatives(atlas, query, *how)
+    if options.csv is not None:
+        write_csv(options.csv, found.found)
+    if options.json:
+        yield json_text(
+            found.found if both else [{"name": one["b"]} | one for one in found.found if not one["why_not"]]
+        )
     else:
-        found = search.relatives(atlas, extract(options.sources[0]), *how)
-    print(json_text(search_record(found)) if options.json else _search_text(found, options.what == "pairs"), flush=True)
-    return 0
+        what = "pairs" if both else f"models compared with {options.sources[0]}"
+        yield (
+            f"{found.n_models:,} models in the atlas; {found.n_tests:,} {what} by sketch, {len(found.found):,} of them "
+            f"by the full test; p adjusted over all {found.n_tests:,}."
+        )
+        yield from told(found.found, options.all, ["a", "b"] if both else ["model"], ["known"], _SHOWN)
+    if options.what == "report":
+        yield from _report(atlas, options, found, complain)
 
 
-def search_record(found: Search) -> dict[str, Any]:
-    """What ``relatives --json`` and ``pairs --json`` print."""
-    counts = {name: getattr(found, name) for name in ("n_models", "n_comparable", "n_parts", "threshold")}
-    return counts | {"found": [_record(one) for one in found.found]}
+def _report(atlas: Atlas, options: argparse.Namespace, found: Search, complain: Complain) -> Iterator[str]:
+    """The page on the models that stand out, the strongest first, as many as a page holds."""
+    from lnsim.atlas.store import extract_path
+    from lnsim.checkpoint.reading import Question
+    from lnsim.measure.many import STANDS_OUT
 
-
-def _record(one: Related) -> dict[str, Any]:
-    test, judgement = one.judgement.test, one.judgement
-    return {
-        "a": one.a,
-        "name": one.b.source,
-        "commit": one.b.commit,
-        "similarity": round(one.similarity, 6),
-        "r": None if test is None else test.r,
-        "pvalue": None if test is None else test.pvalue,
-        "p_adjusted": judgement.p_adjusted,
-        "strength": judgement.strength,
-        "sentence": judgement.sentence(),
-        "known": one.b.known,
-    }
-
-
-def _search_text(found: Search, both: bool) -> str:
-    told = [one for one in map(_record, found.found) if one["strength"] in _TOLD]
-    head = ("r", "adjusted p", "strength", "known")
-    rows = [(*_names(one, both), *_numbers(one), one["strength"], one["known"]) for one in told[:_SHOWN]]
-    lines = [aligned((*(("a", "b") if both else ("model",)), *head), rows)] if rows else ["Nothing stands out."]
-    lines += [f"and {len(told) - _SHOWN} more, with --json"] if len(told) > _SHOWN else []
-    what = "pairs" if both else "models"
-    lines.append(
-        f"{found.n_models:,} models in the atlas; {found.n_comparable:,} {what} compared by sketch, "
-        f"{len(found.found):,} of them by the full test; p adjusted over all {found.n_comparable:,}."
-    )
-    return printable("\n".join(lines), keep="\n")
-
-
-def _names(one: dict[str, Any], both: bool) -> Iterable[str]:
-    return (one["a"], one["name"]) if both else (one["name"],)
-
-
-def _numbers(one: dict[str, Any]) -> tuple[str, str]:
-    if one["r"] is None:
-        return "", ""
-    return f"{one['r']:.3f}", f"{one['p_adjusted']:.2g}"
+    loud = [one for one in found.found if one["strength"] in STANDS_OUT]
+    names = list(dict.fromkeys(name for one in loud for name in (one["a"], one["b"])))
+    if not names:
+        yield from [] if options.json else ["No page was written: no pair stands out."]
+        return
+    entries = {entry.title: entry for entry in atlas.entries.values()}
+    paths = {name: extract_path(atlas.folder, entries[name]) for name in names[:_ON_A_PAGE]}
+    read = read_asked({name: Question.of(str(path)) for name, path in paths.items()}, complain)
+    words = ["lnsim", "atlas", "report", options.sources[0], "--seed", options.seed]
+    words += ["--atlas", options.atlas] if options.atlas else []
+    options.report = Path(options.sources[0])
+    page = write_page(options, words, read, [one for one in loud if {one["a"], one["b"]} <= read.keys()], found.n_tests)
+    if not options.json:
+        yield f"Report: {page}"
+        if left := names[_ON_A_PAGE:]:
+            yield f"{len(left)} models that stand out are not on it: {', '.join(left[:_SHOWN])}."

@@ -19,6 +19,7 @@ from lnsim.text import json_text
 
 if TYPE_CHECKING:
     from lnsim.checkpoint.extract import Extracted
+    from lnsim.checkpoint.reading import Question
     from lnsim.measure.many import Relation
 
 Complain = Callable[[LnsimError], None]
@@ -63,7 +64,7 @@ def relatives(options: argparse.Namespace, complain: Complain) -> list[str]:
     if options.json:
         return [json_text([{"name": one["b"]} | one for one in found if not one["why_not"]])]
     head = f"{options.model}: {count(len(others), 'model')} compared, {other_width} more are of another hidden size."
-    return [head, *_told(found, options.all, ["model"])]
+    return [head, *told(found, options.all, ["model"])]
 
 
 def matrix(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
@@ -77,8 +78,8 @@ def matrix(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     with bar(f"pairs of {len(read)} models", unit="pair") as progress:
         found = many.matrix(vectors, options.permutations, options.seed, progress=progress)
     if options.csv is not None:
-        _write_csv(options.csv, found)
-    lines = [f"{count(len(read), 'model')}, {count(len(found), 'pair')}.", *_told(found, options.all, ["a", "b"])]
+        write_csv(options.csv, found)
+    lines = [f"{count(len(read), 'model')}, {count(len(found), 'pair')}.", *told(found, options.all, ["a", "b"])]
     yield from [json_text(found)] if options.json else lines
     if options.report is not None and found:
         page = _report(options, read, found)
@@ -130,16 +131,22 @@ def _of_width(names: Iterable[str], query: Extracted) -> tuple[list[str], int]:
 
 
 def _read(names: Sequence[str], complain: Complain) -> dict[str, Extracted]:
-    """What could be read, by name; the others are named on stderr."""
-    from lnsim.checkpoint.extract import read_many
+    """What could be read of stored models and sources, by name; the others are named on stderr."""
     from lnsim.checkpoint.reading import Question
-    from lnsim.cli_text import bar
     from lnsim.paths import stored_models
 
-    stored, found = stored_models(), {}
-    questions = [Question.of(str(stored.get(name, name))) for name in names]
-    with bar(names[0] if len(names) == 1 else f"{len(names)} models") as progress:
-        for name, one in zip(names, read_many(questions, progress=progress), strict=True):
+    stored = stored_models()
+    return read_asked({name: Question.of(str(stored.get(name, name))) for name in names}, complain)
+
+
+def read_asked(asked: Mapping[str, Question], complain: Complain) -> dict[str, Extracted]:
+    """What could be read, by the name that readers see; the others are named on stderr."""
+    from lnsim.checkpoint.extract import read_many
+    from lnsim.cli_text import bar
+
+    found = {}
+    with bar(next(iter(asked)) if len(asked) == 1 else f"{len(asked)} models") as progress:
+        for name, one in zip(asked, read_many(list(asked.values()), progress=progress), strict=True):
             if isinstance(one, LnsimError):
                 complain(with_near_names(one, name))
             else:
@@ -147,22 +154,28 @@ def _read(names: Sequence[str], complain: Complain) -> dict[str, Extracted]:
     return found
 
 
-def _told(found: Sequence[Relation], every: bool, names: Sequence[str]) -> Iterator[str]:
+def told(
+    found: Sequence[Relation], every: bool, names: Sequence[str], more: Sequence[str] = (), most: int | None = None
+) -> Iterator[str]:
     """The pairs that stand out as a table, each sentence once below it, then how many do not and why.
 
-    `names` heads the columns of the two models, or of the second alone.
+    `names` heads the columns of the two models, or of the second alone; `more` are columns of a search, `most` the rows
+    shown.
     """
     from lnsim.measure.many import STANDS_OUT
     from lnsim.measure.pair_test import STRONG
     from lnsim.words import count, p_value
 
-    shown = [one for one in found if one["strength"] in STANDS_OUT or (every and not one["why_not"])]
+    loud = [one for one in found if one["strength"] in STANDS_OUT or (every and not one["why_not"])]
+    shown = loud[:most]
     sentences = list(dict.fromkeys(one["sentence"] for one in shown))
     yield aligned(
-        (*names, "r", "p, Holm", "partner layers", "strength", "says"),
+        (*names, "r", "p, Holm", "partner layers", "strength", "says", *more),
         [(*(one[name] for name in ("a", "b")[-len(names) :]), *_numbers(one), one["strength"],
-          f"[{1 + sentences.index(one['sentence'])}]") for one in shown],
+          f"[{1 + sentences.index(one['sentence'])}]", *(one[name] for name in more)) for one in shown],
     ) if shown else "None stands out."  # fmt: skip
+    if len(loud) > len(shown):
+        yield f"{len(loud) - len(shown):,} more stand out: --json and --csv have them all."
     yield from (f"[{number}] {text}" for number, text in enumerate(sentences, 1))
     quiet: list[tuple[float, str]] = []
     apart: dict[str, list[str]] = {}
@@ -170,13 +183,13 @@ def _told(found: Sequence[Relation], every: bool, names: Sequence[str]) -> Itera
         pair = " × ".join(one[name] for name in ("a", "b")[-len(names) :])
         if one["why_not"]:
             apart.setdefault(one["why_not"], []).append(pair)
-        elif one not in shown:
+        elif one["strength"] not in STANDS_OUT and not every:
             quiet.append((one["r"] or 0.0, pair))
     if quiet:
         r, pair = max(quiet)
         yield f"{count(len(quiet), 'other')} without a signal; the largest r is {r:.3f} ({pair})."
     n, least = sum(one["r"] is not None for one in found), max((one["n_permutations"] or 0 for one in found), default=0)
-    if least and n / (1 + least) > STRONG:
+    if least and n / (1 + least) > STRONG and not more:
         yield (
             f"With {n:,} pairs and {least:,} permutations no adjusted p is below {p_value(min(1.0, n / (1 + least)))}, "
             f"so that none can be called strong; --permutations {n / STRONG:.0f} would do."
@@ -198,7 +211,8 @@ def _numbers(one: Relation) -> tuple[str, str, str]:
     return f"{one['r']:.3f}", p_value(one["p_adjusted"]), partners
 
 
-def _write_csv(path: Path, found: Sequence[Relation]) -> None:
+def write_csv(path: Path, found: Sequence[Relation]) -> None:
+    """Write what was found of every pair; NotebookError where that cannot be done."""
     import pandas as pd
 
     from lnsim.report.saving import save_csv
@@ -210,15 +224,23 @@ def _write_csv(path: Path, found: Sequence[Relation]) -> None:
 
 
 def _report(options: argparse.Namespace, read: Mapping[str, Extracted], found: Sequence[Relation]) -> Path:
-    # Imported here: the pairs alone need none of what a report needs.
-    from lnsim.cli_text import bar
-    from lnsim.report.two_models import write_page_of_many
-
     words: list[Any] = ["lnsim", "matrix", *options.sources]
     for name in ("study", "stored", "permutations", "seed", "report"):
         if (value := getattr(options, name)) is not None:
             words += [f"--{name}", *[value] * (value != "")]
-    given = {"n_permutations": options.permutations or 0, "seed": options.seed}
+    return write_page(options, words, read, found)
+
+
+def write_page(
+    options: argparse.Namespace, words: Sequence[Any], read: Mapping[str, Extracted], found: Sequence[Relation],
+    n_tests: int = 0,
+) -> Path:  # fmt: skip
+    """Write the page on these models that the words of a command asked for; `n_tests` as the notebook has it."""
+    # Imported here: the pairs alone need none of what a report needs.
+    from lnsim.cli_text import bar
+    from lnsim.report.two_models import write_page_of_many
+
+    given = {"n_permutations": options.permutations or 0, "seed": options.seed, "n_tests": n_tests}
     given["command"] = shlex.join(map(str, words))
     with bar("report", unit="notebook") as progress:
         return write_page_of_many(options.report, read, found, given, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -64,9 +65,9 @@ def source(atlas: Atlas, number: int) -> str:
 def test_a_query_finds_its_planted_relative_and_calls_no_stranger_related(synthetic: Atlas) -> None:
     found = search.relatives(synthetic, extract(source(synthetic, 2)))
     first, *others = found.found
-    assert (number(first.b.source), first.judgement.strength) == (2 + N_PLANTED, "strong")
-    assert {one.judgement.strength for one in others} == {"none"}
-    assert (found.n_models, found.n_comparable) == (N_MODELS - 1, N_MODELS - 1)
+    assert (number(first["b"]), first["strength"]) == (2 + N_PLANTED, "strong")
+    assert {one["strength"] for one in others} == {"none"}
+    assert (found.n_models, found.n_tests) == (N_MODELS - 1, N_MODELS - 1)
     assert len(found.found) >= 20
 
 
@@ -74,9 +75,9 @@ def test_all_pairs_are_the_planted_ones_whatever_the_size_of_a_block(
     synthetic: Atlas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = search.pairs(synthetic)
-    strong = [one for one in whole.found if one.judgement.strength == "strong"]
-    assert sorted((number(one.a), number(one.b.source)) for one in strong) == [(k, k + 5) for k in range(5)]
-    assert whole.n_comparable == math.comb(N_MODELS, 2)
+    strong = [one for one in whole.found if one["strength"] == "strong"]
+    assert sorted((number(one["a"]), number(one["b"])) for one in strong) == [(k, k + 5) for k in range(5)]
+    assert whole.n_tests == math.comb(N_MODELS, 2)
     monkeypatch.setattr(store, "BLOCK", 37)
     assert search.pairs(synthetic) == whole
 
@@ -85,25 +86,24 @@ def test_p_is_that_of_the_full_test_on_the_extracts_times_all_that_was_compared(
     query = extract(source(synthetic, 0))
     found = search.relatives(synthetic, query)
     for one in found.found[:3]:
-        rows = matched_rows(query, store.load_entry(synthetic.folder, one.b))
-        test = parted_test(rows.stacks, found.n_comparable, found.n_parts)
-        assert one.judgement.test == test
-    first = found.found[0]
-    assert first.judgement.p_adjusted == pytest.approx(first.judgement.test.pvalue * found.n_comparable)
+        rows = matched_rows(query, extract(one["b"]))
+        test = parted_test(rows.stacks, found.n_tests)
+        assert (one["r"], one["pvalue"], one["n_permutations"]) == (test.r, test.pvalue, test.n_permutations)
+    assert found.found[0]["p_adjusted"] == pytest.approx(found.found[0]["pvalue"] * found.n_tests)
 
 
 def test_no_p_comes_from_a_sketch(synthetic: Atlas, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sketches that are wrong change what is tested, and nothing of what a test says."""
     query = extract(source(synthetic, 1))
-    right = {one.b.source: one.judgement for one in search.relatives(synthetic, query).found}
+    right = {one["b"]: one for one in search.relatives(synthetic, query).found}
     rng = np.random.default_rng(0)
     noise = {role: row / np.linalg.norm(row) for role in sketch(query) for row in rng.normal(size=(1, SIZE))}
     wrong_sketch = {role: row.astype(np.float32) for role, row in noise.items()}
     monkeypatch.setattr(search, "sketch", lambda _: wrong_sketch)
-    wrong = {one.b.source: one.judgement for one in search.relatives(synthetic, query).found}
+    wrong = {one["b"]: one for one in search.relatives(synthetic, query).found}
     common = right.keys() & wrong.keys()
     assert common
-    assert all(right[name].test == wrong[name].test for name in common)
+    assert all(right[name]["pvalue"] == wrong[name]["pvalue"] for name in common)
 
 
 def test_a_model_that_moved_is_searched_as_it_is_now(synthetic: Atlas, tmp_path: Path) -> None:
@@ -114,28 +114,28 @@ def test_a_model_that_moved_is_searched_as_it_is_now(synthetic: Atlas, tmp_path:
     write_files(folder, checkpoint_files(tensors(51), config))
     assert [one.new for one in atlas.add([Wanted(str(folder))])] == [True]
     found = search.relatives(atlas, extract(source(synthetic, 51))).found
-    assert found[0].judgement.strength == "identical"
-    assert search.relatives(atlas, extract(source(synthetic, 50))).found[0].judgement.strength == "none"
-    assert search.pairs(atlas).n_comparable == 1
+    assert found[0]["strength"] == "identical"
+    assert search.relatives(atlas, extract(source(synthetic, 50))).found[0]["strength"] == "none"
+    assert search.pairs(atlas).n_tests == 1
 
 
 def test_models_of_another_hidden_size_are_not_compared(tmp_path: Path) -> None:
     atlas = Atlas(tmp_path)
     list(atlas.add([Wanted("gpt2-code-8"), Wanted("gpt2-code-8-light"), Wanted("sre-minilm-l6")]))
     found = search.relatives(atlas, lnsim.load("all-minilm-l6-v2"))
-    assert (found.n_models, found.n_comparable, len(found.found)) == (3, 1, 1)
-    assert search.pairs(atlas).n_comparable == 1
+    assert (found.n_models, found.n_tests, len(found.found)) == (3, 1, 1)
+    assert search.pairs(atlas).n_tests == 1
 
 
 def test_what_was_screened_out_would_not_have_stood_out(synthetic: Atlas) -> None:
     """Every pair of some of the atlas by the full test: none that a sketch held back is called related."""
     entries = list(synthetic.entries.values())[:40]
-    vectors = [store.load_entry(synthetic.folder, entry) for entry in entries]
+    vectors = [lnsim.load(store.extract_path(synthetic.folder, entry)) for entry in entries]
     least = lets_in(math.comb(N_MODELS, 2), SIZE)
     for a, b in ((one, other) for one in range(40) for other in range(one + 1, 40, 7)):
         if similarity(sketch(vectors[a]), sketch(vectors[b])) < least:
             rows = matched_rows(vectors[a], vectors[b])
-            assert parted_test(rows.stacks, 8_385, 8).pvalue * 8_385 > 0.05
+            assert parted_test(rows.stacks, 8_385).pvalue * 8_385 > 0.05
 
 
 @pytest.mark.slow
@@ -146,11 +146,11 @@ def test_of_the_zoo_every_derived_model_of_a_visible_kind_has_its_lineage_first_
     atlas = Atlas(tmp_path)
     list(atlas.add(Wanted(name) for name in zoo))
     root, visible = lineage()
-    strong = [one for one in search.pairs(atlas).found if one.judgement.strength in ("strong", "identical")]
-    assert [(one.a, one.b.source) for one in strong if root[one.a] != root[one.b.source]] == []
+    strong = [one for one in search.pairs(atlas).found if one["strength"] in ("strong", "identical")]
+    assert [(one["a"], one["b"]) for one in strong if root[one["a"]] != root[one["b"]]] == []
     for name in visible:
         first = search.relatives(atlas, lnsim.load(name), 999).found[0]
-        assert root[first.b.source] == root[name], name
+        assert root[first["b"]] == root[name], name
 
 
 # The command line
@@ -165,7 +165,9 @@ def atlas_of_three(tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
     return typed
 
 
-def test_the_commands_say_what_was_added_and_found(atlas_of_three: Callable[..., tuple[int, str, str]]) -> None:
+def test_the_commands_say_what_was_added_and_found(
+    atlas_of_three: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     code, out, err = atlas_of_three("add", "gpt2-code-8", "./nope", "sre-minilm-l6")
     assert code == 1
     assert out.splitlines()[0] == "gpt2-code-8  192 channels, known already"
@@ -175,9 +177,12 @@ def test_the_commands_say_what_was_added_and_found(atlas_of_three: Callable[...,
     assert (code, err) == (0, "")
     assert "gpt2-code-8-light" in out
     assert out.count(" strong") == 2
-    assert "4 models in the atlas; 3 models compared by sketch, 3 of them by the full test" in out
-    code, out, _ = atlas_of_three("pairs", "--json")
-    assert (code, '"n_comparable": 3' in out) == (0, True)
+    assert "4 models in the atlas; 3 models compared with gpt2-code-8-heavy by sketch, 3 of them by the full" in out
+    code, out, _ = atlas_of_three("relatives", "gpt2-code-8-heavy", "--json")
+    first = json.loads(out)[0]
+    assert (code, first["name"], first["strength"]) == (0, "gpt2-code-8-light", "strong")
+    code, out, _ = atlas_of_three("pairs", "--csv", str(tmp_path / "pairs.csv"))
+    assert (code, len((tmp_path / "pairs.csv").read_text("utf-8").splitlines())) == (0, 1 + 1)
 
 
 def test_a_list_tells_roles_and_what_is_known(
@@ -196,8 +201,9 @@ def test_a_list_tells_roles_and_what_is_known(
     ("words", "says"),
     [
         (["add"], "add takes sources, or --from FILE"),
-        (["relatives"], "relatives takes one source, and pairs none"),
-        (["pairs", "a"], "relatives takes one source, and pairs none"),
+        (["relatives"], "relatives takes one source, report one folder, and pairs none"),
+        (["report"], "report one folder"),
+        (["pairs", "a"], "and pairs none"),
         (["pairs", "--from", "x"], "--from goes with add"),
     ],
 )
@@ -209,3 +215,31 @@ def test_wrong_usage_is_told(words: list[str], says: str, tmp_path: Path) -> Non
 def test_an_empty_atlas_is_told(tmp_path: Path) -> None:
     code, _, err = run("atlas", "pairs", "--atlas", str(tmp_path))
     assert (code, "it has no model yet" in err) == (1, True)
+
+
+@pytest.mark.slow
+def test_a_report_is_a_page_on_the_models_that_stand_out_with_p_over_all_that_was_compared(
+    atlas_of_three: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    atlas_of_three("add", "gpt2-code-8-heavy", "gpt2-prose-6-light")
+    code, out, err = atlas_of_three("report", str(tmp_path / "page"))
+    assert (code, err) == (0, "")
+    assert f"Report: {tmp_path / 'page' / 'index.html'}" in out
+    page = (tmp_path / "page" / "index.html").read_text("utf-8")
+    assert "the models chosen by 10 comparisons of sketches" in page
+    record = json.loads((tmp_path / "page" / "matrix.json").read_text("utf-8"))
+    assert sorted(record["models"]) == [
+        "gpt2-code-8",
+        "gpt2-code-8-heavy",
+        "gpt2-code-8-light",
+        "gpt2-prose-6",
+        "gpt2-prose-6-light",
+    ]
+
+
+def test_without_a_pair_that_stands_out_no_page_is_written(tmp_path: Path) -> None:
+    atlas = ("--atlas", str(tmp_path / "atlas"))
+    run("atlas", "add", "gpt2-code-8", "gpt2-prose-6", *atlas)
+    code, out, _ = run("atlas", "report", str(tmp_path / "page"), *atlas)
+    assert (code, "No page was written: no pair stands out." in out) == (0, True)
+    assert not (tmp_path / "page").exists()

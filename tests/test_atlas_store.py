@@ -41,7 +41,7 @@ def check_whole(folder: Path, wanted: list[Wanted]) -> None:
     atlas = Atlas(folder)
     assert sorted(entry.source for entry in atlas.entries.values()) == sorted(one.source for one in wanted)
     for entry in atlas.entries.values():
-        expected = sketch(store.load_entry(folder, entry))
+        expected = sketch(lnsim.load(store.extract_path(folder, entry)))
         rows = read_block(folder, entry.hidden_size, entry.row, entry.row + 1)
         assert {role for role, found in rows.items() if found.any()} == set(expected)
         assert all((rows[role][0] == values).all() for role, values in expected.items())

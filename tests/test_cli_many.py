@@ -14,7 +14,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, wri
 from test_two_models import Ran, ran
 
 import lnsim
-from lnsim.cli_many import _told
+from lnsim.cli_many import told
 from lnsim.measure.many import matrix
 from lnsim.paths import stored_models
 
@@ -119,10 +119,10 @@ def test_a_csv_that_cannot_be_written_is_an_error_in_one_line(tmp_path: Path) ->
 
 def test_so_many_pairs_that_none_can_be_strong_are_told_so() -> None:
     models = {str(seed): drawn(seed) for seed in range(6)}
-    (line,) = (line for line in _told(matrix(models, 400), False, ["a", "b"]) if line.startswith("With"))
+    (line,) = (line for line in told(matrix(models, 400), False, ["a", "b"]) if line.startswith("With"))
     assert line.startswith("With 15 pairs and 400 permutations no adjusted p is below 0.037")
     assert "--permutations 15000 would do" in line
-    assert not [line for line in _told(matrix(models, 99_999), False, ["a", "b"]) if line.startswith("With")]
+    assert not [line for line in told(matrix(models, 99_999), False, ["a", "b"]) if line.startswith("With")]
 
 
 def test_the_folder_of_a_report_holds_the_extracts_the_record_and_what_makes_it_again(tmp_path: Path, ran: Ran) -> None:

@@ -47,7 +47,7 @@ def one_by_one(stacks: list[Stack], levels: tuple[float, ...], most: int, seed: 
         if far or not any(low <= level <= high for level in levels):
             break
     p_r, p_ranks = ((1 + hits) / (1 + drawn)).tolist()
-    return PairTest(observed[0], observed[1], p_r, p_ranks, low, high, n_rows, drawn, seed)
+    return PairTest(observed[0], observed[1], p_r, p_ranks, low, high, n_rows, drawn, seed, 1 / (1 + most))
 
 
 def stacks_of(seed: int, share: float, sizes: tuple[int, ...] = (48,), steps: int = 0) -> list[Stack]:

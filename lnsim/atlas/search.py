@@ -28,11 +28,13 @@ import numpy.typing as npt
 from lnsim.atlas import store
 from lnsim.atlas.engine import Run, engine
 from lnsim.atlas.sketch import Sketch, lets_in, sketch
-from lnsim.atlas.store import Atlas, Entry, load_entry, read_block
+from lnsim.atlas.store import Atlas, Entry, extract_path, read_block
+from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.judge import Judgement, Rows, judged, matched_rows
+from lnsim.measure.judge import Rows, judged, matched_rows
+from lnsim.measure.many import Relation, best_first, relation
 from lnsim.measure.pair_test import MOST, PairTest
-from lnsim.measure.parted_test import least_p, parted_test, parts_for
+from lnsim.measure.parted_test import parted_test
 
 _BEST = 20  # models that a query is tested against in any case
 _TESTS = 4  # pairs in a block of full tests
@@ -45,24 +47,13 @@ _Tested = tuple[Rows, PairTest | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
-    """Two models that were tested, and what came out."""
-
-    a: str  # the query, or a model of the atlas
-    b: Entry
-    similarity: float  # of the sketches
-    judgement: Judgement
-
-
-@dataclass(frozen=True, slots=True)
 class Search:
     """What a search found, and over how many comparisons."""
 
     n_models: int  # in the atlas, the query not counted
-    n_comparable: int  # comparisons that Holm runs over
-    n_parts: int  # of the channels, in the full test; 1 where all were permuted at once
-    threshold: float  # similarity from which a pair passed, of the largest hidden size where there are several
-    found: tuple[Related, ...]  # all that were tested, by adjusted p and then by r
+    n_tests: int  # comparisons that p is adjusted over, by sketch or by the full test
+    found: Sequence[Relation]
+    """Those that got the full test, best first, with the ``similarity`` of the sketches and what is ``known`` of b."""
 
 
 def relatives(
@@ -86,15 +77,15 @@ def relatives(
         chosen: list[_Pair] = [
             (close, query, b) for close, _, row in dict.fromkeys([*best, *passed]) if (b := entries[row]) is not None
         ]
-        n_models = sum(not _is(one, query) for one in atlas.entries.values())
-        return _search(atlas.folder, run, chosen, n_models, n, threshold, most, seed)
+        found = _full_tests(atlas.folder, run, chosen, n, most, seed)
+    return Search(sum(not _is(one, query) for one in atlas.entries.values()), n, found)
 
 
 def pairs(atlas: Atlas, most: int = MOST, seed: int = 0, scheduler: str | None = None) -> Search:
     """Every pair of the atlas that may be related, of one hidden size each; raises LnsimError as ``relatives``."""
     sizes = sorted({entry.hidden_size for entry in atlas.entries.values()})
     with engine(scheduler) as run:
-        n, threshold, passed = 0, 0.0, list[_Pair]()
+        n, passed = 0, list[_Pair]()
         for size in sizes:
             entries = atlas.of_size(size)
             live = np.array([one is not None for one in entries], dtype=bool)
@@ -105,7 +96,7 @@ def pairs(atlas: Atlas, most: int = MOST, seed: int = 0, scheduler: str | None =
                 n += count
                 both = ((s, entries[one], entries[other]) for s, one, other in some)
                 passed += [(s, a, b) for s, a, b in both if a is not None and b is not None]
-        return _search(atlas.folder, run, passed, len(atlas.entries), n, threshold, most, seed)
+        return Search(len(atlas.entries), n, _full_tests(atlas.folder, run, passed, n, most, seed))
 
 
 def _blocks(n_rows: int) -> list[tuple[int, int]]:
@@ -117,24 +108,19 @@ def _is(entry: Entry, query: NormVectors) -> bool:
     return entry.name == query.source and entry.digest == query.digest
 
 
-def _search(
-    folder: Path, run: Run[list[_Tested]], chosen: Sequence[_Pair], n_models: int, n: int, threshold: float, *how: int
-) -> Search:
+def _full_tests(
+    folder: Path, run: Run[list[_Tested]], chosen: Sequence[_Pair], n_tests: int, most: int, seed: int
+) -> list[Relation]:
     """The full tests of what passed, Holm over all that was compared."""
-    most, seed = how
-    n_parts = parts_for(n, min((b.hidden_size for _, _, b in chosen), default=1), most)
     some = (chosen[start : start + _TESTS] for start in range(0, len(chosen), _TESTS))
-    jobs = ((folder, [(a, b) for _, a, b in block], n, n_parts, most, seed) for block in some)
+    jobs = ((folder, [(a, b) for _, a, b in block], n_tests, most, seed) for block in some)
     results = [one for block in run(_tested, jobs) for one in block]
-    limit = most if n_parts == 1 else int(1 / least_p(n_parts, most))
-    judgements = judged([rows for rows, _ in results], [test for _, test in results], limit, max(n, len(results)))
-    found = [Related(a.source, b, close, one) for (close, a, b), one in zip(chosen, judgements, strict=True)]
-    return Search(n_models, n, n_parts, threshold, tuple(sorted(found, key=_order)))
-
-
-def _order(one: Related) -> tuple[bool, float, float]:
-    test = one.judgement.test
-    return test is None, 1.0 if one.judgement.p_adjusted is None else one.judgement.p_adjusted, -(test.r if test else 0)
+    judgements = judged([rows for rows, _ in results], [test for _, test in results], max(n_tests, len(results)))
+    return best_first(
+        relation(a.title if isinstance(a, Entry) else a.source, b.title, one)
+        | {"similarity": round(close, 6), "known": b.known}
+        for (close, a, b), one in zip(chosen, judgements, strict=True)
+    )
 
 
 def _screen_query(
@@ -178,13 +164,13 @@ def _has(rows: npt.NDArray[np.float32]) -> _Live:
 
 
 def _tested(
-    folder: Path, some: Iterable[tuple[NormVectors | Entry, Entry]], n: int, n_parts: int, most: int, seed: int
+    folder: Path, some: Iterable[tuple[NormVectors | Entry, Entry]], n_tests: int, most: int, seed: int
 ) -> list[_Tested]:
     """The full test of some pairs on their extracts; of the rows comes back all but the values."""
     found = []
     for a, b in some:
-        one = load_entry(folder, a) if isinstance(a, Entry) else a
-        rows = matched_rows(one, load_entry(folder, b), seed=seed)
-        test = parted_test(rows.stacks, n, n_parts, most, seed) if rows.stacks else None
+        one = load(extract_path(folder, a)) if isinstance(a, Entry) else a
+        rows = matched_rows(one, load(extract_path(folder, b)), seed=seed)
+        test = parted_test(rows.stacks, n_tests, most, seed) if rows.stacks else None
         found.append((replace(rows, stacks=(), ordered=rows.ordered and not rows.stacks), test))
     return found

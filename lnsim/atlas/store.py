@@ -22,10 +22,9 @@ import numpy as np
 
 from lnsim.atlas.engine import needed
 from lnsim.atlas.sketch import Floats, Sketch, sketch
-from lnsim.checkpoint.extract import extract_many, load
+from lnsim.checkpoint.extract import extract_many
 from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
-from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import LnsimError, StoreError
 
 _EXTRACTS, _SKETCHES, _JOURNAL, _LOCK = "extracts", "sketches.zarr", "journal.jsonl", ".lock"
@@ -56,6 +55,11 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str  # of its extract, below ``extracts``
     hidden_size: int
     row: int  # in the arrays of its hidden size
+
+    @property
+    def title(self) -> str:
+        """What readers see: its source, and the roles that were asked for where these are not the usual ones."""
+        return f"{self.source} ({', '.join(self.roles)})" if self.roles else self.source
 
     @property
     def key(self) -> tuple[str, tuple[str, ...]]:
@@ -190,9 +194,9 @@ def _batches(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
         yield list(some.values())
 
 
-def load_entry(folder: Path, entry: Entry) -> NormVectors:
-    """The vectors of a model of an atlas, from its extract; raises LnsimError where that is gone or damaged."""
-    return load(folder / _EXTRACTS / entry.path)
+def extract_path(folder: Path, entry: Entry) -> Path:
+    """Where the extract of a model of an atlas lies."""
+    return folder / _EXTRACTS / entry.path
 
 
 def _read_journal(path: Path) -> list[Entry]:

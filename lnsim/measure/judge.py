@@ -30,6 +30,7 @@ from lnsim.measure.comparable import (
 from lnsim.measure.metrics import pairwise
 from lnsim.measure.nulls import Floats, holm
 from lnsim.measure.pair_test import MOST, PairTest, Stack, levels_for, pair_tests, r_interval
+from lnsim.measure.parted_test import parted_test
 from lnsim.measure.verdict import STRENGTHS, Evidence, sentence, verdict
 
 Pair = tuple[NormVectors, NormVectors] | tuple[NormVectors, NormVectors, Sequence[tuple[str, str]]]
@@ -95,27 +96,30 @@ def judge(
     most: int = MOST,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, planned: None,
+    n_tests: int | None = None,
 ) -> list[Judgement]:
     """Judge pairs that were asked about together, in the order given; one may cost `most` permutations of the channels.
 
-    `progress` is told how many pairs are tested of how many.
+    `n_tests` is for pairs that are the best of so many: p is adjusted over all of these, by ``parted_test``. `progress`
+    is told how many pairs are tested of how many.
     """
     rows = [matched_rows(a, b, roles[0] if roles else None, seed) for a, b, *roles in pairs]
     stacks = [one.stacks for one in rows if one.stacks]
-    found = iter(pair_tests(stacks, levels_for(len(stacks)), most, seed, progress))
-    return judged(rows, [next(found) if one.stacks else None for one in rows], most)
+    if n_tests is None:
+        found = iter(pair_tests(stacks, levels_for(len(stacks)), most, seed, progress))
+    else:
+        found = (parted_test(one, n_tests, most, seed) for one in stacks)
+    return judged(rows, [next(found) if one.stacks else None for one in rows], n_tests)
 
 
-def judged(
-    rows: Sequence[Rows], tests: Sequence[PairTest | None], most: int = MOST, n_tests: int | None = None
-) -> list[Judgement]:
+def judged(rows: Sequence[Rows], tests: Sequence[PairTest | None], n_tests: int | None = None) -> list[Judgement]:
     """The verdicts on pairs that were asked about together: Holm over those tested, then a sentence for each.
 
-    A test is None where nothing can be tested; each might have cost `most` permutations, so that no p is below
-    ``1 / (1 + most)``. `n_tests` is for where more were asked about, and passed over as strangers.
+    A test is None where nothing can be tested. `n_tests` is for where more were asked about, and passed over as
+    strangers.
     """
     adjusted = iter(holm([test.pvalue for test in tests if test], n_tests))
-    return [_judged(one, test, next(adjusted) if test else None, most) for one, test in zip(rows, tests, strict=True)]
+    return [_judged(one, test, next(adjusted) if test else None) for one, test in zip(rows, tests, strict=True)]
 
 
 def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]] | None = None, seed: int = 0) -> Rows:
@@ -238,7 +242,7 @@ def _places(pairs: Iterable[tuple[RoleVectors, RoleVectors]]) -> dict[str, int]:
     return counts
 
 
-def _judged(rows: Rows, test: PairTest | None, p: float | None, most: int) -> Judgement:
+def _judged(rows: Rows, test: PairTest | None, p: float | None) -> Judgement:
     found = Evidence(
         pvalue=None, identical=rows.identical, converted=rows.converted, ordered=rows.ordered and not rows.stacks,
         one_length=rows.one_length,
@@ -248,6 +252,6 @@ def _judged(rows: Rows, test: PairTest | None, p: float | None, most: int) -> Ju
         key = verdict(found)
         return Judgement(key, rows.obstacle if key == "not_comparable" else "", None, None, rows)
     steps = p / test.pvalue
-    high, least = min(1.0, test.high * steps), steps / (1 + most)
-    found = replace(found, pvalue=p, low=test.low * steps, high=high, least=least)
+    high = min(1.0, test.high * steps)
+    found = replace(found, pvalue=p, low=test.low * steps, high=high, least=test.least * steps)
     return Judgement(verdict(found), "", test, p, rows)

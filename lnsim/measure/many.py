@@ -7,13 +7,13 @@ among many is many questions: the more models are asked about, the smaller must 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.judge import judge
+from lnsim.measure.judge import Judgement, judge
 from lnsim.measure.pair_test import MOST, STRONG
 
 STRENGTHS = ("identical", "strong", "border", "weak", "none", "not_decided", "not_comparable")
@@ -35,13 +35,19 @@ def relatives(
 
 
 def matrix(
-    models: Mapping[str, NormVectors], most: int | None = None, seed: int = 0, *, progress: Progress = no_progress
+    models: Mapping[str, NormVectors],
+    most: int | None = None,
+    seed: int = 0,
+    *,
+    n_tests: int | None = None,
+    progress: Progress = no_progress,
 ) -> list[Relation]:
     """Every pair of models, by the name that readers see: the strongest sentence first, of equal ones the largest r.
 
-    A test may cost `most` permutations, by default as many as ``enough`` says. `progress` is told how many are done.
+    A test may cost `most` permutations, by default as many as ``enough`` says. `n_tests` is for models that a search
+    over so many comparisons chose, as in ``judge``. `progress` is told how many are done.
     """
-    return _judged([(*a, *b) for a, b in combinations(models.items(), 2)], most, seed, progress)
+    return _judged([(*a, *b) for a, b in combinations(models.items(), 2)], most, seed, progress, n_tests)
 
 
 def enough(n_pairs: int) -> int:
@@ -54,18 +60,32 @@ def enough(n_pairs: int) -> int:
 
 
 def _judged(
-    pairs: Sequence[tuple[str, NormVectors, str, NormVectors]], most: int | None, seed: int, progress: Progress
+    pairs: Sequence[tuple[str, NormVectors, str, NormVectors]],
+    most: int | None,
+    seed: int,
+    progress: Progress,
+    n_tests: int | None = None,
 ) -> list[Relation]:
     n_alike = sum(a.hidden_size == b.hidden_size for _, a, _, b in pairs)
-    verdicts = judge([(a, b) for _, a, _, b in pairs], most or enough(n_alike), seed, progress)
-    found = []
-    for (name_a, a, name_b, b), one in zip(pairs, verdicts, strict=True):
-        measured = {name: getattr(one.test, name, None) for name in ("r", "pvalue", "n_permutations")}
-        said = one.sentence("replica" in a.provenance or "replica" in b.provenance)
-        why = one.obstacle.partition("; ")[0].partition(". ")[0]  # without what each of the two has
-        order = {"a": name_a, "b": name_b, "r": measured["r"], "pvalue": measured["pvalue"]}
-        found.append(
-            order | {"p_adjusted": one.p_adjusted, "strength": one.strength, "sentence": said, "key": one.key}
-            | measured | {"why_not": why} | dict.fromkeys(("same", "elsewhere", "without"), 0) | dict(one.rows.places)
-        )  # fmt: skip
+    most = most or (enough(n_alike) if n_tests is None else MOST)
+    verdicts = judge([(a, b) for _, a, _, b in pairs], most, seed, progress, n_tests)
+    return best_first(
+        relation(name_a, name_b, one, replica="replica" in a.provenance or "replica" in b.provenance)
+        for (name_a, a, name_b, b), one in zip(pairs, verdicts, strict=True)
+    )
+
+
+def relation(a: str, b: str, judgement: Judgement, replica: bool = False) -> Relation:
+    """What the verdict on two models of these names says."""
+    measured = {name: getattr(judgement.test, name, None) for name in ("r", "pvalue", "n_permutations")}
+    why = judgement.obstacle.partition("; ")[0].partition(". ")[0]  # without what each of the two has
+    return (
+        {"a": a, "b": b, "r": measured["r"], "pvalue": measured["pvalue"], "p_adjusted": judgement.p_adjusted}
+        | {"strength": judgement.strength, "sentence": judgement.sentence(replica), "key": judgement.key}
+        | measured | {"why_not": why} | dict.fromkeys(("same", "elsewhere", "without"), 0) | dict(judgement.rows.places)
+    )  # fmt: skip
+
+
+def best_first(found: Iterable[Relation]) -> list[Relation]:
+    """The strongest sentence first, of equal ones the largest r."""
     return sorted(found, key=lambda one: (STRENGTHS.index(one["strength"]), -(one["r"] or 0.0)))

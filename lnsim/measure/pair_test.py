@@ -63,6 +63,7 @@ class PairTest:
     n_rows: int  # norms compared, over all roles
     n_permutations: int
     seed: int
+    least: float  # the smallest p that the test could give, had it drawn all the permutations it may
 
     @property
     def pvalue(self) -> float:
@@ -120,7 +121,7 @@ def pair_tests(
         for start in range(0, len(places), step):
             some = places[start : start + step]
             drawn = _drawn([_Drawn.of(pairs[place], most) for place in some], sizes, levels, most, seed)
-            found |= {place: one.result(seed) for place, one in zip(some, drawn, strict=True)}
+            found |= {place: one.result(seed, most) for place, one in zip(some, drawn, strict=True)}
             progress(len(found), len(pairs))
     return [found[place] for place in range(len(pairs))]
 
@@ -173,9 +174,9 @@ class _Drawn:
         parts = zip(self.units[kind], orders, strict=True)
         return sum(float(np.sum(a * b[:, order[:, k]])) for (a, b), order in parts) / self.n_rows
 
-    def result(self, seed: int) -> PairTest:
+    def result(self, seed: int, most: int) -> PairTest:
         (r, rank_r), (p_r, p_ranks) = self.observed.tolist(), ((1 + self.hits) / (1 + self.n)).tolist()
-        return PairTest(r, rank_r, p_r, p_ranks, self.low, self.high, self.n_rows, self.n, seed)
+        return PairTest(r, rank_r, p_r, p_ranks, self.low, self.high, self.n_rows, self.n, seed, 1 / (1 + most))
 
 
 def _drawn(pairs: list[_Drawn], sizes: Sequence[int], levels: Sequence[float], most: int, seed: int) -> list[_Drawn]:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import centred_unit
-from lnsim.measure.pair_test import KINDS, LEVELS, MOST, STRONG, PairTest, Stack, levels_for, pair_test
+from lnsim.measure.pair_test import KINDS, MOST, STRONG, PairTest, Stack, levels_for, pair_test
 from lnsim.measure.permutation import Orders, permuted_sums
 
 N_PERMUTATIONS = 199
@@ -52,14 +52,15 @@ def parts_for(n_tests: int, hidden_size: int, most: int = MOST) -> int:
     return n_parts
 
 
-def parted_test(stacks: Sequence[Stack], n_tests: int, n_parts: int, most: int = MOST, seed: int = 0) -> PairTest:
+def parted_test(stacks: Sequence[Stack], n_tests: int, most: int = MOST, seed: int = 0) -> PairTest:
     """Test matched rows of two models, one stack a hidden size, among `n_tests` that are adjusted together.
 
-    With one part it is ``pair_test``. Else ``low`` and ``high`` are p itself: it does not depend on draws not made.
-    ComparisonError as there.
+    Where one part will do it is ``pair_test``. Else ``low`` and ``high`` are p itself: it does not depend on draws not
+    made. ComparisonError as there.
     """
+    n_parts = parts_for(n_tests, min((a.shape[1] for a, _ in stacks), default=1), most)
     if n_parts == 1:
-        return pair_test(stacks, levels_for(n_tests) if n_tests <= 1 / LEVELS[0] else LEVELS, most, seed)
+        return pair_test(stacks, levels_for(n_tests), most, seed)
     n_rows, n_permutations = sum(len(a) for a, _ in stacks), min(N_PERMUTATIONS, most)
     if not n_rows or most < 1:
         raise ComparisonError(f"Testing a pair: expected matched rows and a permutation, found {n_rows} and {most}.")
@@ -79,7 +80,8 @@ def parted_test(stacks: Sequence[Stack], n_tests: int, n_parts: int, most: int =
         values.append(observed / n_rows)
         pvalues.append(fisher(((1 + hits) / (1 + n_permutations)).tolist()))
     p = max(pvalues)
-    return PairTest(values[0], values[1], pvalues[0], pvalues[1], p, p, n_rows, n_parts * n_permutations, seed)
+    drawn, least = n_parts * n_permutations, least_p(n_parts, most)
+    return PairTest(values[0], values[1], pvalues[0], pvalues[1], p, p, n_rows, drawn, seed, least)
 
 
 def fisher(pvalues: Sequence[float]) -> float:

@@ -19,7 +19,7 @@ number together, such as a design that treats certain channels in a way of their
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -83,7 +83,7 @@ def permutation_test(
     return matched_null(rows, b, orders, alternative, statistic=statistic, correlation=correlation)
 
 
-def channel_orders(hidden_size: int, n_permutations: int, seed: int) -> Orders:
+def channel_orders(hidden_size: int, n_permutations: int, seed: int | Sequence[int]) -> Orders:
     """Permutations of the channels, shape ``(hidden_size, n_permutations)``: entry (i, k) is where i goes in the k-th.
 
     Several tests of one hidden size may share them; 9,999 of 4,096 channels take 82 MB. ComparisonError when there is
@@ -96,7 +96,7 @@ def channel_orders(hidden_size: int, n_permutations: int, seed: int) -> Orders:
     return order_stream(hidden_size, seed)(n_permutations)
 
 
-def order_stream(hidden_size: int, seed: int) -> Callable[[int], Orders]:
+def order_stream(hidden_size: int, seed: int | Sequence[int]) -> Callable[[int], Orders]:
     """What gives the next permutations of a seed, as many as asked for; together they are those of channel_orders."""
     kind = np.uint16 if hidden_size <= 2**16 else np.uint32
     generator, step = np.random.default_rng(seed), max(1, _BATCH // hidden_size)
