@@ -24,8 +24,6 @@ from lnsim.cli_atlas import read_list
 CONTROLS = Path(__file__).resolve().parents[1] / "data" / "atlas" / "controls.txt"
 MISSING = "EleutherAI/llemma_7b"
 GATED = ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct", "google/paligemma-3b-pt-224")
-NO_TABLE = ("IntervitensInc/pangu-pro-moe-model", "openbmb/MiniCPM-Llama3-V-2_5")
-"""Repos of families that lnsim does not know."""
 
 _BLOCKS = {
     "llama": ("input_layernorm w", "mlp.down_proj m", "mlp.gate_proj m", "post_attention_layernorm w", "self_attn m"),
