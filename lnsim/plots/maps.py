@@ -29,13 +29,11 @@ def maps(
     numbers: bool = False,
     limit: float = 1.0,
 ) -> Figure:
-    """One map a panel, all on one scale, whose ends are printed; NotebookError for a value that it would hide.
+    """One map a panel, by title, all on one scale, its ends printed; NotebookError for a value that it would hide.
 
-    Args:
-        frames: by title; index and columns are layers, their names say of what.
-        measure: ``r`` for a scale from minus to plus `limit`, anything else for one from the least value to the limit.
-        columns: maps in a row; `colours` are those of their titles.
-        numbers: True to write the numbers in, where a map has no more than 12 rows and columns.
+    Index and columns are layers, and their names say of what. The scale of the measure ``r`` goes from minus to plus
+    `limit`, any other from the least value to the limit. `colours` are those of the titles. With `numbers`, maps of no
+    more than 12 rows and columns have them written in.
     """
     every = np.concatenate([frame.to_numpy(dtype=float).ravel() for frame in frames.values()])
     low = -limit if measure == "r" else float(np.floor(np.nanmin(every) * 20) / 20)

@@ -61,16 +61,11 @@ def facets(
     title_colours: Mapping[Any, str] | None = None,
     **words: Any,
 ) -> Figure:
-    """One panel for each value of a column, in order of appearance, all of one kind of picture.
+    """One panel for each value of a column, or several, in order of appearance, all of one kind of picture.
 
-    Args:
-        kind: a function of this package that takes a frame and an Axes: ``curves``, ``strips``, ``scatter``; `words`
-            are what it is called with besides.
-        frame: long data.
-        by: the column (or columns) whose values are the panels, `columns` of them in a row of so many inches `height`.
-        sharex: as matplotlib's; so is `sharey`.
-        title: above all panels.
-        titles: of the panels by value, where the name as tables write it will not do; `title_colours` likewise.
+    That is a function of this package which takes a frame and an Axes, ``curves``, ``strips`` or ``scatter``, and is
+    called with `words` besides. Each row of panels is so many inches high; `sharex` and `sharey` are matplotlib's.
+    `titles` and their colours are by value, where the name as tables write it will not do.
     """
     key = [by] if isinstance(by, str) else list(by)
     parts = list(frame.groupby(key, sort=False, observed=True))

@@ -179,15 +179,11 @@ class Page:
     ) -> None:
         """The answer at the top of the report; a page on a replica says that it finds nothing about models.
 
-        Args:
-            finding: one sentence with its numbers, the answer first; it is also the notebook's sentence in the index.
-            compared: what was set beside what.
-            control: the control, in one line.
-            trust: how far to trust it: the control's outcome and the weakest point.
-            headline: a finding for the top of the index, where the notebook's answer belongs there.
-            about: what the headline is about: the ``dispute``, what holds in ``general``, or how far to ``trust`` it.
-            of_vectors: False where it does not rest on the page's vectors, so that it is no replica's.
-            lacking: what the control lacks, in bold.
+        The finding is one sentence with its numbers, the notebook's own in the index too; then what was set beside
+        what, the control in a line, and how far to trust it: the control's outcome and the weakest point. A headline
+        stands at the top of the index; it is about the ``dispute``, what holds in ``general``, or how far to ``trust``
+        it. What does not rest on the page's vectors (`of_vectors`) is no replica's, here and below. `lacking` says what
+        the control lacks, in bold.
         """
         says = {"finding": finding, "compared": compared, "control": control, "trust": trust}
         if of_vectors and self.kind == "replica":
@@ -222,15 +218,9 @@ class Page:
     ) -> None:
         """Save a figure as PNG and SVG, then show it with its caption; an animation as GIF, which waits for a reader.
 
-        Args:
-            drawn: what ``lnsim.plots`` returned, or a figure of your own; the figure is closed afterwards.
-            name: subject; the file is called ``NN_name``.
-            claim: the sentence in bold: what the figure means.
-            caption: what is drawn.
-            alt: what is seen, with the numbers, for a reader who does not see it; by default the claim, and what the
-                axes say.
-            headline: True for the one figure that stands at the top of the index.
-            of_vectors: False where nothing in it comes from the page's vectors, so that it is no replica's.
+        It is what ``lnsim.plots`` returned, or one of your own; it is closed afterwards. The files are called
+        ``NN_name``. The claim, in bold, is what the figure means, the caption what is drawn, `alt` what is seen, with
+        the numbers: by default the claim, and what the axes say. One figure of all is the index's `headline`.
         """
         import matplotlib.pyplot as plt
         from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -268,23 +258,12 @@ class Page:
         of_vectors: bool = True,
         verdicts: bool = False,
     ) -> None:
-        """Write a DataFrame as CSV, then show it as a table.
+        """Write a DataFrame as the CSV ``NN_name.csv``, with every digit, then show it as a table, as ``table`` does.
 
-        Args:
-            frame: what is written, with every digit.
-            name: subject; the file is called ``NN_name.csv``.
-            claim: the words in bold.
-            caption: what the columns mean, n, and the side of a p-value.
-            formats: by column, the format of its floats, where the usual one (three decimals, four for p) does not do.
-            labels: by column, what readers see in place of its name.
-            shown: the part or shape of it that stands on the page, where the whole is too long.
-            transpose: True to set attributes downwards, for few rows with many columns.
-            headline: True for the one table that stands on the index too: all its rows are in sight, and a stronger
-                line parts its groups.
-            kinds: column by whose values readers may filter the rows.
-            of_vectors: False where nothing in it comes from the page's vectors; the CSV then says so.
-            verdicts: True for the one table of verdicts: it stands on the index, all rows in sight, and its rows are
-                cards in a narrow window.
+        The caption says what the columns mean, n, and the side of a p-value. `shown` is the part or shape of the frame
+        that stands on the page, where the whole is too long. The `headline` table and the one of `verdicts` stand on
+        the index too: all their rows are in sight; of the first a stronger line parts the groups, of the other the rows
+        are cards in a narrow window. The CSV of one that is not `of_vectors`, and of a replica, says so in a column.
         """
         signed = frame
         if not of_vectors:
