@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
+from lnsim.words import TEXTS
 
 if TYPE_CHECKING:
     import jinja2
@@ -23,15 +24,7 @@ PAGE_MIME = "application/vnd.lnsim.page+json"  # output that carries the answer,
 TEMPLATES = Path(__file__).parent / "templates"  # folder of the templates, the style sheet and the scripts
 REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
 
-BADGES = {
-    "stored": ("real", "REAL WEIGHTS, stored"),
-    "hub": ("real", "REAL WEIGHTS, from the Hub"),
-    "measured": ("real", "MEASURED BY OTHERS on the real weights, published numbers"),
-    "given": ("real", "WEIGHTS AS GIVEN, of no recorded origin"),
-    "replica": ("replica", "REPLICA, synthetic: tests the code, says nothing about the models"),
-}
-"""Class and words of the badge of each source of vectors."""
-
+BADGES: Mapping[str, tuple[str, str]] = TEXTS["badges"]  # class and words of the badge of each source of vectors
 _IN_SIGHT = 8  # lines of provenance that are not folded
 _CODE = re.compile(r"`([^`]+)`")
 _ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")

@@ -20,23 +20,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from lnsim.checkpoint.families.table import ROLES
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
+from lnsim.words import TEXTS
 
 _NUMBERS = tuple(f"{number:02d}" for number in range(16))  # notebook numbers that a study may speak of
 _GROUPINGS = ("kind", "family")  # by what the models of a study can be grouped
 # Kinds of matrices that a study may speak of, by the name that their last part has in the file.
 MATRIX_KINDS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
-KINDS: Mapping[str, str] = {
-    "exact_copy": "the norms of b are those of a, bit for bit",
-    "fine_tune": "b was trained further from a",
-    "derived": "b was made from a, in a way that the study tells",
-    "depth_expanded": "b has layers of a, some of them repeated",
-    "shared_base": "both were trained further from one checkpoint",
-    "common_ancestor": "both have layers that come from one checkpoint",
-    "related": "a relation is documented or plain, its course is not",
-    "disputed": "a relation is claimed and denied; the pair is no control",
-    "independent": "no relation is known: presumed strangers",
-}
+KINDS: Mapping[str, str] = TEXTS["relations"]
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
 _RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))  # these share an origin
