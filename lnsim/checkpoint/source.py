@@ -149,16 +149,14 @@ class Checkpoint:
         found = empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
         for shard, names in wanted_of.items():
             for name in headers[shard].checks.keys() & set(names):
-                self._check(shard, name, found[name], headers[shard].checks[name])
+                expected, checksum = headers[shard].checks[name], crc32(found[name])
+                if checksum != expected:
+                    raise FormatError(
+                        f"Reading tensor {name!r:.160} of {file_in(self.where, shard)}: a CRC-32 of {expected:08x} was "
+                        f"expected, by the file's directory, found {checksum:08x}. It is damaged, or was not written "
+                        f"by torch.save with checksums."
+                    )
         return found
-
-    def _check(self, shard: str, name: str, data: bytes, expected: int) -> None:
-        if (checksum := crc32(data)) != expected:
-            raise FormatError(
-                f"Reading tensor {name!r:.160} of {file_in(self.where, shard)}: a CRC-32 of {expected:08x} was "
-                f"expected, by the file's directory, found {checksum:08x}. It is damaged, or was not written by "
-                f"torch.save with checksums."
-            )
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
         shard_of = self.shard_of

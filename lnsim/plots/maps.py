@@ -37,7 +37,11 @@ def maps(
     """
     every = np.concatenate([frame.to_numpy(dtype=float).ravel() for frame in frames.values()])
     low = -limit if measure == "r" else float(np.floor(np.nanmin(every) * 20) / 20)
-    _inside(every, low, limit, measure)
+    least, most = float(np.nanmin(every)), float(np.nanmax(every))
+    if least < low - 1e-9 or most > limit + 1e-9:
+        raise NotebookError(
+            f"Drawing a map of {measure}: {least:.3f} to {most:.3f} leave its limits, {low:g} to {limit:g}."
+        )
     rows = max(len(frame) for frame in frames.values())
     height = 2.4 if rows > _MOST_NUMBERS or not numbers else 0.28 * rows + 1.2
     figure, axes = panels(len(frames), columns, height)
@@ -50,14 +54,6 @@ def maps(
     bar.set_label("Pearson r" if measure == "r" else header_text(measure), color=LABEL, fontsize=10)
     bar.outline.set_visible(False)
     return figure
-
-
-def _inside(values: np.ndarray, low: float, high: float, measure: str) -> None:
-    least, most = float(np.nanmin(values)), float(np.nanmax(values))
-    if least < low - 1e-9 or most > high + 1e-9:
-        raise NotebookError(
-            f"Drawing a map of {measure}: {least:.3f} to {most:.3f} leave its limits, {low:g} to {high:g}."
-        )
 
 
 def _map(ax: Axes, frame: pd.DataFrame, measure: str, limits: tuple[float, float], numbers: bool) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -61,9 +60,6 @@ style: dict[Any, Any] = {
 
 _CONTRAST, _CONTRAST_OF_LINES = 4.5, 3.0
 
-Parameters = ParamSpec("Parameters")
-Drawn = TypeVar("Drawn")
-
 
 @dataclass(frozen=True, slots=True)
 class Moving:
@@ -74,15 +70,8 @@ class Moving:
     n_frames: int  # how many there are
 
 
-def styled(function: Callable[Parameters, Drawn]) -> Callable[Parameters, Drawn]:
-    """Draw with the project's rcParams, and give the reader's own back afterwards."""
-
-    @wraps(function)
-    def inside(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Drawn:
-        with mpl.rc_context(style):
-            return function(*args, **kwargs)
-
-    return inside
+# Draws with the project's rcParams, and gives the reader's own back afterwards.
+styled = mpl.rc_context(style)
 
 
 def palette(names: Iterable[object], colours: Mapping[str, str] | None = None) -> dict[Any, str]:
