@@ -20,7 +20,7 @@ from lnsim.checkpoint.families.config import gguf_config
 from lnsim.checkpoint.families.names import adapter_kind, norm_names
 from lnsim.checkpoint.format.gguf import GGUF_FORMAT
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise
-from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
+from lnsim.checkpoint.format.ranges import ByteRange, plan_reads, slice_reads
 from lnsim.checkpoint.store import Provenance, read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
 
@@ -120,16 +120,6 @@ class Checkpoint:
                         f"it, so which copy counts is unclear."
                     )
         return found
-
-    def read_part(self, name: str, start: int, stop: int) -> bytes:
-        """The bytes ``[start, stop)`` of one tensor; LnsimError as ``read``, or where ranks share it."""
-        (shard,) = self._by_shard([name])
-        if any(name in header.tensors for header in self.copies.values()):
-            raise FormatError(
-                f"Reading {self.where}: tensor {name!r:.160} is split over ranks, and its parts are not put together."
-            )
-        (data,) = self.fetch([(shard, part_range(self.headers[shard], name, start, stop))], no_progress)
-        return data
 
     def keep_only(self, names: Iterable[str]) -> None:
         """Forget all tensors but these, for the memory: a checkpoint may have a hundred thousand."""
