@@ -15,13 +15,12 @@ from lnsim.plots.style import (
     NULL,
     QUIET,
     SEQUENTIAL,
-    Moving,
     palette,
     style,
     styled,
 )
 
 __all__ = [
-    "DIVERGING", "GROUP_COLOURS", "INK", "LABEL", "NULL", "QUIET", "SEQUENTIAL", "Moving", "broken", "curves", "facets",
+    "DIVERGING", "GROUP_COLOURS", "INK", "LABEL", "NULL", "QUIET", "SEQUENTIAL", "broken", "curves", "facets",
     "key", "maps", "name_ends", "palette", "panels", "scatter", "strips", "style", "styled", "whole_numbers",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from scipy.optimize import isotonic_regression
 
 from lnsim.plots.style import INK, WIDTH, palette, readable, styled
 from lnsim.words import group_name, header_text
@@ -158,12 +159,6 @@ def _axes_inches(ax: Axes) -> float:
 
 def _moved_apart(values: np.ndarray, gap: float) -> np.ndarray:
     """Ascending values at least `gap` apart, as near as possible to where they were."""
+    # Values minus their steps must not fall.
     steps = gap * np.arange(len(values))
-    # Values minus their steps must not fall; the nearest such sequence is the isotonic regression, by pooling.
-    blocks: list[list[float]] = []
-    for value in values - steps:
-        blocks.append([float(value)])
-        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
-            blocks[-2:] = [blocks[-2] + blocks[-1]]
-    pooled = [float(np.mean(block)) for block in blocks for _ in block]
-    return np.asarray(np.array(pooled) + steps)
+    return np.asarray(isotonic_regression(values - steps).x + steps)

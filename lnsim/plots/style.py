@@ -6,14 +6,12 @@ a colour or its lightness.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
-from matplotlib.figure import Figure
 
 WIDTH = 6.8  # inches of a figure on a page
 INK, LABEL, QUIET, NULL = "#16191d", "#4c545c", "#9aa1a8", "#dfe3e6"
@@ -59,15 +57,6 @@ style: dict[Any, Any] = {
 """rcParams of every figure; they hold while a figure is drawn and change nothing else."""
 
 _CONTRAST, _CONTRAST_OF_LINES = 4.5, 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Moving:
-    """A figure that changes: drawn frame by frame by whoever saves it."""
-
-    figure: Figure  # what is saved
-    draw: Callable[[int], None]  # draws the frame of a number, from 0
-    n_frames: int  # how many there are
 
 
 # Draws with the project's rcParams, and gives the reader's own back afterwards.

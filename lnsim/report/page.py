@@ -26,11 +26,11 @@ from lnsim.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from lnsim.checkpoint.source import Checkpoint
-    from lnsim.plots.style import Moving
     from lnsim.study.catalog import Study
 
 # What a page on a replica says in place of its findings, since these would read as if they were about models.
@@ -208,15 +208,16 @@ class Page:
 
     def figure(
         self,
-        drawn: Axes | Figure | Moving,
+        drawn: Axes | Figure,
         name: str,
         claim: str,
         caption: str = "",
         alt: str = "",
         headline: bool = False,
         of_vectors: bool = True,
+        moving: FuncAnimation | None = None,
     ) -> None:
-        """Save a figure as PNG and SVG, then show it with its caption; an animation as GIF, which waits for a reader.
+        """Save a figure as PNG and SVG, then show it with its caption; a moving one as GIF, which waits for a reader.
 
         It is what ``lnsim.plots`` returned, or one of your own; it is closed afterwards. The files are called
         ``NN_name``. The claim, in bold, is what the figure means, the caption what is drawn, `alt` what is seen, with
@@ -225,9 +226,7 @@ class Page:
         import matplotlib.pyplot as plt
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-        from lnsim.plots.style import Moving
-
-        figure = drawn.figure if isinstance(drawn, Moving) else _figure_of(drawn)
+        figure = _figure_of(drawn)
         alt = self._marked(alt or f"{claim} {_described(figure)}", of_vectors)
         label = self._label("Figure", name, of_vectors)
         if self._marked("", of_vectors):
@@ -235,11 +234,11 @@ class Page:
                 engine.set(rect=(0, 0, 1, 1 - 0.24 / figure.get_size_inches()[1]))
             figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
         folder, file = page_folder(self.study.name) / "figures", f"{self.number}_{name}"
-        if moving := isinstance(drawn, Moving):
-            picture = save_animation(drawn, folder, file)
+        if moving is not None:
+            picture = save_animation(moving, figure, folder, file)
         else:
             picture = save_figure(figure, folder, file, provenance.description(self._used.values()))
-        html = markup.figure(picture, alt, label, claim, caption, moving)
+        html = markup.figure(picture, alt, label, claim, caption, moving is not None)
         _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
         plt.close(figure)  # else JupyterLab would show it a second time
 
