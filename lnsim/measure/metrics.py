@@ -58,19 +58,12 @@ def _metric(about: str, **undefined: _Undefined) -> Callable[[_Function], _Funct
 
 
 def pairwise(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> Matrix:
-    """Every row of ``a`` against every row of ``b``.
+    """Every row of ``a`` against every row of ``b``, by the name of a metric in METRICS.
 
-    Args:
-        a: vectors, shape ``(n_layers_a, hidden_size)``, any real dtype, those of ml_dtypes included.
-        b: vectors, shape ``(n_layers_b, hidden_size)``.
-        metric: a name in METRICS. ``rel_l2`` divides by the length of ``a``; ``changed_ratio`` takes vectors as stored.
-
-    Returns:
-        float64, shape ``(n_layers_a, n_layers_b)``; NaN where the metric is undefined.
-
-    Raises:
-        ComparisonError: for an unknown metric, arrays that are not matrices of numbers, different hidden sizes, or
-            different dtypes under ``changed_ratio``.
+    Shapes are ``(n_layers_a, hidden_size)`` and ``(n_layers_b, hidden_size)``, dtypes real, those of ml_dtypes
+    included. It is float64 of shape ``(n_layers_a, n_layers_b)``, NaN where the metric is undefined. ``rel_l2`` divides
+    by the length of ``a``; ``changed_ratio`` takes vectors as stored. ComparisonError for an unknown metric, arrays
+    that are not matrices of numbers, different hidden sizes, or different dtypes under ``changed_ratio``.
 
     >>> pairwise([[3.0, 4.0]], [[4.0, 3.0], [6.0, 8.0]], "cosine").round(2).tolist()
     [[0.96, 1.0]]
