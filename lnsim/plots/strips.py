@@ -42,7 +42,8 @@ def strips(
     ax = new_axes(ax, 0.9 + 0.27 * len(order))
     found = palette(frame[hue], colours)
     if band is not None:
-        _band(ax, frame, y, order, band)
+        ends = frame.groupby(y, observed=True).agg(low=(band[0], "min"), high=(band[1], "max")).reindex(order)
+        ax.barh(range(len(order)), ends.high - ends.low, left=ends.low, height=0.7, color=NULL, linewidth=0, zorder=0)
     if zero:
         ax.axvline(0, color=LABEL, linewidth=0.8, label="_zero")
     kinds = list(frame.groupby(style, sort=False, observed=True)) if style else [(None, frame)]
@@ -64,11 +65,6 @@ def strips(
     ax.grid(visible=False, axis="y")
     _named(ax, frame, y, hue, order, found)
     return ax
-
-
-def _band(ax: Axes, frame: pd.DataFrame, y: str, order: list[Any], band: tuple[str, str]) -> None:
-    ends = frame.groupby(y, observed=True).agg(low=(band[0], "min"), high=(band[1], "max")).reindex(order)
-    ax.barh(range(len(order)), ends.high - ends.low, left=ends.low, height=0.7, color=NULL, linewidth=0, zorder=0)
 
 
 def _named(ax: Axes, frame: pd.DataFrame, y: str, hue: str, order: list[Any], found: Mapping[Any, str]) -> None:

@@ -143,11 +143,7 @@ class Comparison:
 
     def rows_as_csv(self) -> str:
         """One line a role and layer: role, layer_a, layer_b, cosine, r."""
-        rows = [
-            (role, cell["layer_a"], cell["layer_b"], cell["cosine"], cell["r"])
-            for role, one in self.summary.roles.items()
-            for cell in asdict(one)["by_layer"]
-        ]
+        rows = [(role, *cell.values()) for role, one in self.summary.roles.items() for cell in one.by_layer]
         return "".join(f"{','.join(map(str, row))}\n" for row in [("role", "layer_a", "layer_b", "cosine", "r"), *rows])
 
     def to_frame(self) -> pd.DataFrame:
