@@ -57,8 +57,9 @@ class Found:
         from lnsim.checkpoint.hub.session import Settings
 
         if self._repo is None:
+            settings = None if self.in_flight == IN_FLIGHT else Settings(max_in_flight=self.in_flight)
             try:
-                self._repo = pin(name, settings=Settings(max_in_flight=self.in_flight))
+                self._repo = pin(name, settings=settings)
             except RepoNotFoundError as error:
                 if not name.part or "@" in self.source or ":" in self.source:
                     raise
