@@ -170,15 +170,10 @@ def _notes_for(choice: Choice, matches: Sequence[Match]) -> Iterator[str]:
     for tower in choice.beside:
         if not _has_blocks(tower, matches):
             yield f"The config tells of a {tower.stack.tower} tower; no blocks of it were found under a known prefix."
-    if any(_is_per_head(match) for match in matches):
+    heads = [(m.norm, m.pattern) for m in matches if m.pattern and m.pattern.role in PER_HEAD_ROLES]
+    if any(len(norm.shape) == 2 or "#" in pattern.path for norm, pattern in heads):
         yield "The query or key norms are stored a head at a time: several vectors a layer."
     yield from _other_notes(matches)
-
-
-def _is_per_head(match: Match) -> bool:
-    if match.pattern is None or match.pattern.role not in PER_HEAD_ROLES:
-        return False
-    return len(match.norm.shape) == 2 or "#" in match.pattern.path
 
 
 def _other_notes(matches: Iterable[Match]) -> Iterator[str]:

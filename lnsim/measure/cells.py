@@ -199,16 +199,15 @@ def layer_bands(a: NormVectors, b: NormVectors, roles: Iterable[str], n_permutat
     """
     roles = list(roles)
     orders = {size: channel_orders(size, n_permutations, seed) for size in {a[role].hidden_size for role in roles}}
-    frames = [_role_bands(a[role], b[role], orders) for role in roles]
-    found = [frame.assign(role=role) for role, frame in zip(roles, frames, strict=True) if len(frame)]
+    found = [frame for role in roles if len(frame := _role_bands(role, a[role], b[role], orders))]
     if not found:
         raise ComparisonError(
             f"Setting '{a.source}' and '{b.source}' beside permuted channels: no common layer has a defined r."
         )
-    return pd.concat(found, ignore_index=True)[["role", "layer", "r", "null_low", "null_high"]]
+    return pd.concat(found, ignore_index=True)
 
 
-def _role_bands(a: RoleVectors, b: RoleVectors, orders: Mapping[int, Orders]) -> pd.DataFrame:
+def _role_bands(role: str, a: RoleVectors, b: RoleVectors, orders: Mapping[int, Orders]) -> pd.DataFrame:
     layers, rows_a, rows_b = matched_layers(a, b)
     r = np.diag(pairwise(a.scale[rows_a], b.scale[rows_b], "pearson"))
     defined = np.isfinite(r)
@@ -219,7 +218,7 @@ def _role_bands(a: RoleVectors, b: RoleVectors, orders: Mapping[int, Orders]) ->
     )
     values = layer_values(unit_a, unit_b, orders[a.hidden_size])
     low, high = np.quantile(values, _RANGE, axis=0)
-    return pd.DataFrame({"layer": layers[defined], "r": r[defined], "null_low": low, "null_high": high})
+    return pd.DataFrame({"role": role, "layer": layers[defined], "r": r[defined], "null_low": low, "null_high": high})
 
 
 def adjusted(frame: pd.DataFrame) -> pd.DataFrame:

@@ -224,9 +224,12 @@ class Page:
         the numbers: by default the claim, and what the axes say. One figure of all is the index's `headline`.
         """
         import matplotlib.pyplot as plt
+        from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-        figure = _figure_of(drawn)
+        figure = drawn.get_figure(root=True)
+        if not isinstance(figure, Figure):
+            raise NotebookError("Saving a figure: the Axes belongs to no figure.")
         alt = self._marked(alt or f"{claim} {_described(figure)}", of_vectors)
         label = self._label("Figure", name, of_vectors)
         if self._marked("", of_vectors):
@@ -345,15 +348,6 @@ def _described(figure: Figure) -> str:
         panels.append(", ".join(filter(None, [ax.get_title(), *axes])))
     told = [panel for panel in panels if panel]
     return f"{count(len(panels), 'panel')}: {'; '.join(told)}." if told else ""
-
-
-def _figure_of(drawn: Axes | Figure) -> Figure:
-    from matplotlib.figure import Figure
-
-    found = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
-    if not isinstance(found, Figure):
-        raise NotebookError("Saving a figure: the Axes belongs to no figure.")
-    return found
 
 
 def _show(data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> None:

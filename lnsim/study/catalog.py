@@ -201,11 +201,10 @@ class Study(Struct, frozen=True, forbid_unknown_fields=True):
 
     def model(self, key: str) -> Model:
         """The model of a key; StudyError names the keys there are."""
-        for model in self.models:
-            if model.key == key:
-                return model
-        known = ", ".join(model.key for model in self.models)
-        raise StudyError(f"Study '{self.name}' has no model '{key}'; its models are {known}.")
+        models = {model.key: model for model in self.models}
+        if key not in models:
+            raise StudyError(f"Study '{self.name}' has no model '{key}'; its models are {', '.join(models)}.")
+        return models[key]
 
     def relation(self, a: str, b: str) -> Relation:
         """How two models are related, in either order: by descent where the study made its models, else as it states.
