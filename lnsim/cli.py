@@ -32,13 +32,10 @@ if TYPE_CHECKING:
     from lnsim.report.pair_view import Comparison
 
 _INTERRUPTED = 130  # exit code after Ctrl-C: 128 and the signal's number, as shells have it
-_TEXTS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_SHARED: Mapping[str, Any] = _TEXTS.pop("shared")  # arguments of several commands
+_SOURCE: str = _SHARED["source"]["help"]
 _HELP_WIDTH = 79
-_EVIDENCE = "read some rows of the matrices too (up to 25 MB), for exact tests where norms are blind"
-_SOURCE = (
-    "repo id, repo@revision, repo@revision/folder or /file, hf:// or https address of the Hub, folder (of the Hub's "
-    "cache too), .safetensors, .bin or .gguf file or stored model's name"
-)
 
 
 def run(words: Sequence[str]) -> int:
@@ -219,22 +216,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lnsim {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    inspect = _command(commands, "inspect", _inspect)
-    inspect.add_argument("source", metavar="SOURCE", help=_SOURCE)
-    _add_reading(inspect)
-    _add_extract(commands)
-    _add_compare(commands)
-    of_many = partial(_many, cli_atlas.atlas)
-    cli_atlas.add_arguments(_command(commands, "atlas", of_many), _SOURCE, _whole)
-    for name in ("relatives", "matrix"):
-        of_many = partial(_many, getattr(cli_many, name))
-        cli_many.add_arguments(_command(commands, name, of_many), name, _SOURCE, _whole)
-    stored = _command(commands, "list", _list)
-    stored.add_argument("pattern", nargs="?", default="", help="a part of a name, or a pattern with *")
-    study = _command(commands, "study", _study)
-    study.add_argument("what", choices=["new"], metavar="new", help="the one thing there is to do")
-    study.add_argument("name", metavar="NAME", help="of the study: small letters, digits and _")
-    study.add_argument("sources", metavar="A B ...", nargs="+", help="stored models' names, folders or files")
+    of_many = {"relatives": cli_many.relatives, "matrix": cli_many.matrix, "atlas": cli_atlas.atlas}
+    for name, work in {
+        "inspect": _inspect, "extract": _extract, "compare": _compare,
+        **{name: partial(_many, work) for name, work in of_many.items()}, "list": _list, "study": _study,
+    }.items():  # fmt: skip
+        _command(commands, name, work)
     return parser
 
 
@@ -248,44 +235,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 _Commands = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
-
-
-def _add_extract(commands: _Commands[_Parser]) -> None:
-    parser = _command(commands, "extract", _extract)
-    parser.add_argument("sources", metavar="SOURCE", nargs="+", help=_SOURCE)
-    parser.add_argument("--role", action="append", metavar="ROLE", help="a role to read; may be repeated")
-    _add_reading(parser)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the extracts (data/vectors)")
-    parser.add_argument("--all", action="store_true", help="read all other norms as well")
-    parser.add_argument("--evidence", action="store_true", help=_EVIDENCE)
-    parser.add_argument("--again", action="store_true", help="read from the Hub even what is kept already")
-    at_once = "requests to the Hub at once, 1 to 256 (16)"
-    parser.add_argument("--in-flight", type=_whole(1, 256), default=16, metavar="N", help=at_once)
-
-
-def _add_compare(commands: _Commands[_Parser]) -> None:
-    parser = _command(commands, "compare", _compare)
-    parser.add_argument("a", metavar="A", help=_SOURCE)
-    parser.add_argument("b", metavar="B", help="the same")
-    _add_reading(parser)
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write cosine and r of every role and layer there")
-    parser.add_argument("--evidence", action="store_true", help=_EVIDENCE)
-    ids = "equal token ids are equal tokens, where no tokenizer's file tells (with --evidence)"
-    parser.add_argument("--same-token-ids", action="store_true", help=ids)
-    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
-    only = "compare this role only, by lnsim's name or the Llama family's; may be repeated"
-    parser.add_argument("--role", action="append", metavar="ROLE", help=only)
-    cost = "permutations of the channels that a test may cost (99999); strangers are told after some hundred"
-    parser.add_argument("--permutations", type=_whole(1, 100_000), default=99_999, metavar="N", help=cost)
-    parser.add_argument("--seed", type=_whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
-    page = "write one page about these two, with controls, into this folder"
-    parser.add_argument("--report", type=Path, metavar="DIR", help=page)
-
-
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit of what lies on the Hub")
-    parser.add_argument("--model-type", metavar="NAME", help="read it as this family, whatever its config says")
-    parser.add_argument("--families", type=Path, metavar="FILE", help="families of your own, as in families.toml")
 
 
 def _command(
@@ -302,7 +251,13 @@ def _command(
     )
     parser.add_argument("--json", action="store_true", help="print JSON for machines")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error, and each retry")
-    parser.set_defaults(command=work)
+    parser.set_defaults(command=work, wrong=parser.error)
+    for argument, given in _TEXTS[name].get("arguments", {}).items():
+        words: dict[str, Any] = _SHARED.get(given.get("like", argument), {}) | given
+        ends = words.pop("whole", None)
+        if ends or "path" in words:
+            words["type"] = _whole(*ends) if ends else Path
+        parser.add_argument(argument, **{key: word for key, word in words.items() if key not in ("like", "path")})
     return parser
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lnsim.cli_many import Complain, Whole, read_asked, told, write_csv, write_page
+from lnsim.cli_many import Complain, read_asked, told, write_csv, write_page
 from lnsim.errors import LnsimError, SourceError
 from lnsim.near_names import with_near_names
 from lnsim.paths import atlas_dir
@@ -20,24 +20,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 40  # rows of a table; --json and --csv have them all
 _ON_A_PAGE = 60  # models
-
-
-def add_arguments(parser: argparse.ArgumentParser, source: str, whole: Whole) -> None:
-    """The arguments of the command; `source` says what one is."""
-    parser.add_argument("what", choices=["add", "relatives", "pairs", "report"], help="what to do")
-    parser.add_argument("sources", metavar="SOURCE", nargs="*", help=f"of add and relatives: {source}; of report: DIR")
-    listed = "add what a file lists: a source a line, then roles where not the usual ones, then # and what is known"
-    parser.add_argument("--from", dest="list", type=Path, metavar="FILE", help=listed)
-    parser.add_argument("--atlas", type=Path, metavar="DIR", help="folder of the atlas (data/atlas/store)")
-    parser.add_argument("--in-flight", type=whole(1, 256), default=16, metavar="N", help="requests at once (16)")
-    parser.add_argument("--all", action="store_true", help="show what was tested and has no signal, too")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write what was tested there")
-    cost = "permutations of the channels that a test may cost (99999), where few models are compared"
-    parser.add_argument("--permutations", type=whole(1, 100_000), default=99_999, metavar="N", help=cost)
-    parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
-    cluster = "search on the workers of this Dask scheduler; they must see the folder of the atlas under the same path"
-    parser.add_argument("--scheduler", metavar="ADDRESS", help=cluster)
-    parser.set_defaults(wrong=parser.error)
 
 
 def atlas(options: argparse.Namespace, complain: Complain) -> Iterator[str]:

@@ -23,28 +23,9 @@ if TYPE_CHECKING:
     from lnsim.measure.many import Relation
 
 Complain = Callable[[LnsimError], None]
-Whole = Callable[[int, int], Callable[[str], int]]
 
 _PLACES = {"same": "same number", "elsewhere": "elsewhere", "without": "none"}
 _MOST_NAMED = 4  # pairs that are named beside the reason why they cannot be compared
-
-
-def add_arguments(parser: argparse.ArgumentParser, name: str, source: str, whole: Whole) -> None:
-    """The arguments of a command of this name."""
-    if name == "relatives":
-        parser.add_argument("model", metavar="MODEL", help=source)
-        parser.add_argument("--among", nargs="+", metavar="A", help="the models to look among (all stored)")
-    else:
-        parser.add_argument("sources", metavar="A B C", nargs="*", help=source)
-        of_these = "all stored models, or those whose name or folder fits a part or a pattern with *"
-        parser.add_argument("--stored", nargs="?", const="", metavar="PATTERN", help=of_these)
-        parser.add_argument("--csv", type=Path, metavar="FILE", help="write every pair there")
-        parser.add_argument("--report", type=Path, metavar="DIR", help="write one page about these into this folder")
-    parser.add_argument("--study", metavar="NAME", help="the models of this study")
-    parser.add_argument("--all", action="store_true", help="show the pairs without a signal too")
-    cost = "permutations of the channels that a test may cost (99999; beyond 99 pairs up to ten times more)"
-    parser.add_argument("--permutations", type=whole(1, 10_000_000), metavar="N", help=cost)
-    parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=0, metavar="S", help="of the permutations (0)")
 
 
 def relatives(options: argparse.Namespace, complain: Complain) -> list[str]:
@@ -155,24 +136,23 @@ def read_asked(asked: Mapping[str, Question], complain: Complain) -> dict[str, E
 
 
 def told(
-    found: Sequence[Relation], every: bool, names: Sequence[str], more: Sequence[str] = (), most: int | None = None
+    found: Sequence[Relation], every: bool, names: Sequence[str], also: Sequence[str] = (), most: int | None = None
 ) -> Iterator[str]:
     """The pairs that stand out as a table, each sentence once below it, then how many do not and why.
 
-    `names` heads the columns of the two models, or of the second alone; `more` are columns of a search, `most` the rows
+    `names` heads the columns of the two models, or of the second alone; `also` are columns of a search, `most` the rows
     shown.
     """
     from lnsim.measure.many import STANDS_OUT
-    from lnsim.measure.pair_test import STRONG
-    from lnsim.words import count, p_value
+    from lnsim.words import count
 
     loud = [one for one in found if one["strength"] in STANDS_OUT or (every and not one["why_not"])]
     shown = loud[:most]
     sentences = list(dict.fromkeys(one["sentence"] for one in shown))
     yield aligned(
-        (*names, "r", "p, Holm", "partner layers", "strength", "says", *more),
+        (*names, "r", "p, Holm", "partner layers", "strength", "says", *also),
         [(*(one[name] for name in ("a", "b")[-len(names) :]), *_numbers(one), one["strength"],
-          f"[{1 + sentences.index(one['sentence'])}]", *(one[name] for name in more)) for one in shown],
+          f"[{1 + sentences.index(one['sentence'])}]", *(one[name] for name in also)) for one in shown],
     ) if shown else "None stands out."  # fmt: skip
     if len(loud) > len(shown):
         yield f"{len(loud) - len(shown):,} more stand out: --json and --csv have them all."
@@ -188,12 +168,6 @@ def told(
     if quiet:
         r, pair = max(quiet)
         yield f"{count(len(quiet), 'other')} without a signal; the largest r is {r:.3f} ({pair})."
-    n, least = sum(one["r"] is not None for one in found), max((one["n_permutations"] or 0 for one in found), default=0)
-    if least and n / (1 + least) > STRONG and not more:
-        yield (
-            f"With {n:,} pairs and {least:,} permutations no adjusted p is below {p_value(min(1.0, n / (1 + least)))}, "
-            f"so that none can be called strong; --permutations {n / STRONG:.0f} would do."
-        )
     for why, pairs in apart.items():
         n_named = len(pairs) if every else _MOST_NAMED
         more = [f"{len(pairs) - n_named} more"] * (len(pairs) > n_named)

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,10 @@ from lnsim.errors import NotebookError
 if TYPE_CHECKING:
     import pandas as pd
 
-_LABELS: Mapping[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-ROLE_LABELS, COLUMN_LABELS, GROUP_LABELS = _LABELS["roles"], _LABELS["columns"], _LABELS["groups"]
+TEXTS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ROLE_LABELS: Mapping[str, str] = TEXTS["roles"]
+COLUMN_LABELS: Mapping[str, str] = TEXTS["columns"]
+GROUP_LABELS: Mapping[str, str] = TEXTS["groups"]
 
 
 def group_name(group: object) -> str:

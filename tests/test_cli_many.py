@@ -117,14 +117,6 @@ def test_a_csv_that_cannot_be_written_is_an_error_in_one_line(tmp_path: Path) ->
     assert "Writing the pairs into" in err
 
 
-def test_so_many_pairs_that_none_can_be_strong_are_told_so() -> None:
-    models = {str(seed): drawn(seed) for seed in range(6)}
-    (line,) = (line for line in told(matrix(models, 400), False, ["a", "b"]) if line.startswith("With"))
-    assert line.startswith("With 15 pairs and 400 permutations no adjusted p is below 0.037")
-    assert "--permutations 15000 would do" in line
-    assert not [line for line in told(matrix(models, 99_999), False, ["a", "b"]) if line.startswith("With")]
-
-
 def test_the_folder_of_a_report_holds_the_extracts_the_record_and_what_makes_it_again(tmp_path: Path, ran: Ran) -> None:
     folder = tmp_path / "r"
     code, out, err = run("matrix", *MINILM, *FEW, "--report", str(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import astuple, replace
 from functools import cache
@@ -14,7 +15,7 @@ from made_vectors import drawn, made, noisy, stack
 import lnsim
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.judge import matched_rows
-from lnsim.measure.many import STRENGTHS, enough, matrix, relatives
+from lnsim.measure.many import STRENGTHS, matrix, relatives
 from lnsim.measure.nulls import centred_unit
 from lnsim.measure.pair_test import LEVELS, PairTest, Stack, _interval, _looks, levels_for, pair_test, pair_tests
 from lnsim.measure.permutation import order_stream, permuted_sums
@@ -121,9 +122,18 @@ def test_a_synthetic_model_is_called_so() -> None:
     assert relatives(one, {"b": made(stack(4, seed=2))}, 200)[0]["sentence"].startswith("REPLICA")
 
 
-def test_the_strengths_are_those_of_the_verdicts_and_permutations_are_enough_for_a_thousand_pairs() -> None:
+def test_the_strengths_are_those_of_the_verdicts() -> None:
     assert set(STRENGTHS) == set(OF_VERDICTS.values())
-    assert [enough(n) for n in (1, 99, 100, 231, 999, 1_000)] == [99_999, 99_999, 100_000, 231_000, 999_000, 99_999]
+
+
+@pytest.mark.parametrize(("n_models", "in_parts"), [(14, False), (16, True), (47, True)])
+def test_among_however_many_pairs_a_copy_is_called_strong_and_no_stranger(n_models: int, in_parts: bool) -> None:
+    models = {str(seed): made(stack(2, seed=seed)) for seed in range(n_models - 1)} | {"copy": made(noisy(stack(2, seed=0)))}
+    first, *others = matrix(models)
+    assert (first["a"], first["b"], first["strength"]) == ("0", "copy", "strong")
+    assert first["p_adjusted"] == pytest.approx(math.comb(n_models, 2) * first["pvalue"])
+    assert (first["n_permutations"] < 99_999) == in_parts
+    assert {one["strength"] for one in others} <= {"none", "weak"}
 
 
 @cache

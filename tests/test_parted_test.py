@@ -8,7 +8,7 @@ from scipy import stats
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import holm
-from lnsim.measure.pair_test import STRONG, pair_test
+from lnsim.measure.pair_test import MOST, STRONG, pair_test
 from lnsim.measure.parted_test import fisher, least_p, parted_test, parts_for
 
 
@@ -31,7 +31,7 @@ def test_relatives_get_the_smallest_p_there_is_and_the_r_of_the_other_test(n_tes
     a = rows(0)
     stack = [(a, a + np.random.default_rng(9).normal(0, 0.05, a.shape))]
     found = parted_test(stack, n_tests)
-    assert found.pvalue == found.least == pytest.approx(least_p(n_parts))
+    assert found.pvalue == found.least == pytest.approx(least_p(n_parts, 199))
     whole = pair_test(stack, most=9)
     assert (found.r, found.rank_r) == pytest.approx((whole.r, whole.rank_r))
 
@@ -50,10 +50,11 @@ def test_a_row_that_is_constant_within_a_part_is_no_obstacle() -> None:
 
 
 def test_channels_go_into_as_few_parts_as_will_do() -> None:
-    assert [parts_for(n, 4096) for n in (1, 100, 101, 10_000, 50_000_000, 10**12)] == [1, 1, 8, 8, 16, 16]
-    for n in (10_000, 50_000_000, 5 * 10**11):
-        assert n * least_p(parts_for(n, 4096)) * 100 <= STRONG
-    assert parts_for(10**9, 64) == 8  # a part has 8 channels at least
+    asked = (1, 100, 101, 10_000, 50_000_000, 10**12)
+    assert [parts_for(n, 4096) for n in asked] == [(1, MOST), (1, MOST), (8, 199), (8, 199), (16, 199), (16, 199)]
+    for n, size in ((10_000, 4096), (50_000_000, 4096), (5 * 10**11, 4096), (10_000, 48), (10**9, 64)):
+        assert n * least_p(*parts_for(n, size)) * 100 <= STRONG
+    assert parts_for(10**9, 64) == (8, 1_999)  # a part has 8 channels at least
 
 
 def test_nothing_to_test_is_an_error() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors_bytes import file_bytes
 
 from lnsim import parse_header
-from lnsim.checkpoint.format.ranges import ByteRange, Read, plan_reads, slice_reads, tensor_range
+from lnsim.checkpoint.format.ranges import ByteRange, plan_reads, slice_reads, tensor_range
 from lnsim.errors import RangeError, TensorNotFoundError
 
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=12)
@@ -68,8 +68,3 @@ def test_a_read_that_brings_too_few_or_too_many_bytes_is_refused(length: int) ->
     reads = plan_reads(header, ["t0"])
     with pytest.raises(RangeError, match=f"8 bytes were expected, {length} came"):
         slice_reads([(reads[0], b"\0" * length)])
-
-
-def test_a_part_outside_its_read_cannot_be_built() -> None:
-    with pytest.raises(RangeError, match="does not lie inside"):
-        Read(ByteRange(0, 4), (("t", ByteRange(2, 6)),))

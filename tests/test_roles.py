@@ -1034,13 +1034,6 @@ def test_a_family_without_a_table_says_why() -> None:
     assert [family.name for family in FAMILIES if not family.stacks and not family.note] == []
 
 
-def test_a_norm_tensor_with_a_word_outside_the_vocabulary_is_refused() -> None:
-    with pytest.raises(RoleError, match="has 'attention'; expected one of pre_attention"):
-        NormTensor("a.weight", "text", 0, "attention", "weight", "rmsnorm", 0.0, False)
-    with pytest.raises(RoleError, match="has the layer -2"):
-        NormTensor("a.weight", "text", -2, "pre_mlp", "weight", "rmsnorm", 0.0, False)
-
-
 def test_a_parameter_of_the_block_itself_is_cut_into_name_and_kind() -> None:
     name = parse_name("decoder.layers.3.linear_qkv.layer_norm_weight", (8,))
     assert (name.template, name.numbers, name.kind) == ("decoder.layers.*.linear_qkv.layer_norm", (3,), "weight")

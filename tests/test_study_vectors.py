@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from lnsim.checkpoint.reading import Question
 from lnsim.errors import SourceError, StudyError
 from lnsim.study.catalog import Study, load_study
-from lnsim.study.vectors import StudyVectors, fetch_command, study_vectors
+from lnsim.study.vectors import fetch_command, study_vectors
 from studies.run.plans import fetch_study
 
 
@@ -49,7 +49,6 @@ def test_a_model_without_a_stored_file_is_missing_with_the_reason() -> None:
         (lambda study: study_vectors(study, "hub"), "does not allow the source 'hub', only stored"),
         (lambda study: study_vectors(study, "replica"), "does not allow the source 'replica', only stored"),
         (fetch_study, "does not allow the source 'hub'"),
-        (lambda study: StudyVectors("stored", {"a": None}, {"a": "gone"}), "a cannot be both there and missing"),
     ],
 )  # fmt: skip
 def test_what_a_study_does_not_have_or_allow_is_refused(call: Callable[[Study], object], message: str) -> None:

@@ -17,13 +17,11 @@ from lnsim.checkpoint.families.config import parts_of_layers
 from lnsim.checkpoint.families.matching import PER_HEAD_ROLES, UNKNOWN_KIND, Match, Tower, match_norms
 from lnsim.checkpoint.families.names import WORDS, NormName, adapter_kind, collapse, norm_names, unwrap
 from lnsim.checkpoint.families.offset import decide_offset, offset_sentence
-from lnsim.checkpoint.families.table import FAMILIES, NORM_TYPES, ROLES, TOWERS, Pattern
+from lnsim.checkpoint.families.table import FAMILIES, Pattern
 from lnsim.checkpoint.store import FORMAT
 from lnsim.checkpoint.vectors import Offset, key_of
 from lnsim.errors import RoleError, named
 
-KINDS = ("weight", "bias")
-NO_OFFSET = Offset()
 LEAVES = frozenset(
     next(part for part in reversed(pattern.path.split(".")) if part not in "*#&" and not part.isdigit())
     for family in FAMILIES
@@ -50,14 +48,6 @@ class NormTensor:
     offset: float  # added to a stored weight for the effective gamma
     shared: bool  # it feeds attention and MLP at once
 
-    def __post_init__(self) -> None:
-        told = (self.tower, TOWERS), (self.role, ROLES), (self.kind, KINDS), (self.norm_type, NORM_TYPES)
-        for value, allowed in told:
-            if value not in allowed:
-                raise RoleError(f"The norm {self.name[:80]!r} has {value!r}; expected one of {', '.join(allowed)}.")
-        if self.layer < -1:
-            raise RoleError(f"The norm {self.name[:80]!r} has the layer {self.layer}; expected -1 or more.")
-
 
 @dataclass(frozen=True, slots=True)
 class RoleMap:
@@ -72,7 +62,7 @@ class RoleMap:
     missing_layers: Mapping[str, tuple[int, ...]]  # by role key, those that lack its weight; -1 outside the blocks
     notes: tuple[str, ...]  # sentences for the reader
     shown: Mapping[str, Any] = field(default_factory=dict)  # kinds of layer that only tensors show, for an extract
-    offset: Offset = NO_OFFSET
+    offset: Offset = field(default_factory=Offset)
     told: bool = False  # a person named the family
 
     def key(self, tensor: NormTensor) -> str:
@@ -172,27 +162,18 @@ def _notes_for(choice: Choice, matches: Sequence[Match]) -> Iterator[str]:
     if choice.family.note:
         yield choice.family.note
     for tower in choice.every_tower:
-        yield from _tower_notes(tower, [match for match in matches if match.tower is tower and match.pattern])
+        in_blocks = [match for match in matches if match.tower is tower and match.pattern and match.layer >= 0]
+        if in_blocks and tower.n_blocks is None:
+            yield f"The config does not tell the number of {tower.stack.tower} blocks: counted from the names."
+        if tower.stack.bias is False and any(match.norm.kind == "bias" for match in in_blocks):
+            yield f"The {tower.stack.tower} norms carry biases that this family does not have: added by a converter?"
     for tower in choice.beside:
         if not _has_blocks(tower, matches):
             yield f"The config tells of a {tower.stack.tower} tower; no blocks of it were found under a known prefix."
-    if any(_is_per_head(match) for match in matches):
+    heads = [(m.norm, m.pattern) for m in matches if m.pattern and m.pattern.role in PER_HEAD_ROLES]
+    if any(len(norm.shape) == 2 or "#" in pattern.path for norm, pattern in heads):
         yield "The query or key norms are stored a head at a time: several vectors a layer."
     yield from _other_notes(matches)
-
-
-def _tower_notes(tower: Tower, own: Sequence[Match]) -> Iterator[str]:
-    in_blocks = [match for match in own if match.layer >= 0]
-    if in_blocks and tower.n_blocks is None:
-        yield f"The config does not tell the number of {tower.stack.tower} blocks: counted from the names."
-    if tower.stack.bias is False and any(match.norm.kind == "bias" for match in in_blocks):
-        yield f"The {tower.stack.tower} norms carry biases that this family does not have: added by a converter?"
-
-
-def _is_per_head(match: Match) -> bool:
-    if match.pattern is None or match.pattern.role not in PER_HEAD_ROLES:
-        return False
-    return len(match.norm.shape) == 2 or "#" in match.pattern.path
 
 
 def _other_notes(matches: Iterable[Match]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from lnsim.checkpoint.families.config import gguf_config
 from lnsim.checkpoint.families.names import adapter_kind, norm_names
 from lnsim.checkpoint.format.gguf import GGUF_FORMAT
 from lnsim.checkpoint.format.header import MAX_HEADER_BYTES, Header, TensorInfo, disguise
-from lnsim.checkpoint.format.ranges import ByteRange, part_range, plan_reads, slice_reads
+from lnsim.checkpoint.format.ranges import ByteRange, plan_reads, slice_reads
 from lnsim.checkpoint.store import Provenance, read_provenance
 from lnsim.errors import FormatError, HeaderError, LnsimError, TensorNotFoundError
 
@@ -121,16 +121,6 @@ class Checkpoint:
                     )
         return found
 
-    def read_part(self, name: str, start: int, stop: int) -> bytes:
-        """The bytes ``[start, stop)`` of one tensor; LnsimError as ``read``, or where ranks share it."""
-        (shard,) = self._by_shard([name])
-        if any(name in header.tensors for header in self.copies.values()):
-            raise FormatError(
-                f"Reading {self.where}: tensor {name!r:.160} is split over ranks, and its parts are not put together."
-            )
-        (data,) = self.fetch([(shard, part_range(self.headers[shard], name, start, stop))], no_progress)
-        return data
-
     def keep_only(self, names: Iterable[str]) -> None:
         """Forget all tensors but these, for the memory: a checkpoint may have a hundred thousand."""
         wanted = frozenset(names)
@@ -149,16 +139,14 @@ class Checkpoint:
         found = empty | slice_reads([(read, data) for (_, read), data in zip(jobs, done, strict=True)])
         for shard, names in wanted_of.items():
             for name in headers[shard].checks.keys() & set(names):
-                self._check(shard, name, found[name], headers[shard].checks[name])
+                expected, checksum = headers[shard].checks[name], crc32(found[name])
+                if checksum != expected:
+                    raise FormatError(
+                        f"Reading tensor {name!r:.160} of {file_in(self.where, shard)}: a CRC-32 of {expected:08x} was "
+                        f"expected, by the file's directory, found {checksum:08x}. It is damaged, or was not written "
+                        f"by torch.save with checksums."
+                    )
         return found
-
-    def _check(self, shard: str, name: str, data: bytes, expected: int) -> None:
-        if (checksum := crc32(data)) != expected:
-            raise FormatError(
-                f"Reading tensor {name!r:.160} of {file_in(self.where, shard)}: a CRC-32 of {expected:08x} was "
-                f"expected, by the file's directory, found {checksum:08x}. It is damaged, or was not written by "
-                f"torch.save with checksums."
-            )
 
     def _by_shard(self, names: Iterable[str]) -> dict[str, list[str]]:
         shard_of = self.shard_of

@@ -120,11 +120,10 @@ def _texts(tokens: Mapping[int, str]) -> dict[int, str]:
         spelt = {number: token[2:] if token.startswith("##") else f" {token}" for number, token in tokens.items()}
     else:
         spelt = dict(tokens)
-    return {number: text if _is_word(text) else "" for number, text in spelt.items()}
-
-
-def _is_word(text: str) -> bool:
-    return len(text) > 1 and any(map(str.isalpha, text)) and text.strip()[0] not in "<["
+    return {
+        number: text if len(text) > 1 and any(map(str.isalpha, text)) and text.strip()[0] not in "<[" else ""
+        for number, text in spelt.items()
+    }
 
 
 def _from_bytes(token: str) -> str:

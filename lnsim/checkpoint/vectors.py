@@ -49,9 +49,8 @@ class RoleVectors:
     # Zero-based block numbers, ascending, ``(n_layers,)``; a missing layer is a gap, never a shift. A norm outside the
     # blocks (``final``, ``embedding``) has the one layer number -1.
     layers: npt.NDArray[np.int64]
-    scale: npt.NDArray[
-        np.float32
-    ]  # effective γ, with 1 added where it is stored minus one, ``(n_layers, hidden_size)``
+    # effective γ, with 1 added where it is stored minus one, ``(n_layers, hidden_size)``
+    scale: npt.NDArray[np.float32]
     bias: npt.NDArray[np.float32] | None  # β, of the same shape, where the family has one
     # The weight as it lies in the file, of the same shape, in the stored dtype (ml_dtypes for BF16 and FP8), for exact
     # comparison; the same for the bias.

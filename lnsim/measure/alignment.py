@@ -74,13 +74,13 @@ class LayerMatrix:
         places = {int(offset): np.flatnonzero(found == offset) for offset in np.unique(found)}
         return {offset: one for offset, one in places.items() if len(one) >= min_share * min(self.values.shape)}
 
-    def best_offset(self, min_share: float = 0.5) -> int:
+    def best_offset(self) -> int:
         """The offset with the largest mean of its cells; the smallest shift where several are equal.
 
         It is the largest of many means, and its value is therefore biased upwards. A stack that was expanded or pruned
         in its middle has no single offset.
         """
-        means = {offset: self.values.ravel()[places].mean() for offset, places in self.offsets(min_share).items()}
+        means = {offset: self.values.ravel()[places].mean() for offset, places in self.offsets().items()}
         return min((offset for offset, mean in means.items() if mean >= max(means.values()) - _TIE), key=abs)
 
     def alignment_rate(self, offset: int = 0) -> float:
@@ -101,17 +101,17 @@ class LayerMatrix:
             raise ComparisonError(f"Taking the margin of {self.names}: b has one layer, expected at least 2.")
         return float(margins(self.values, rows, columns))
 
-    def partner_counts(self, least: float = PARTNER_FROM) -> dict[str, int]:
+    def partner_counts(self) -> dict[str, int]:
         """Where the layers of the shorter stack have their best partner; of two equally long ones, those of b.
 
         ``layers``, and how many of them have it at the ``same`` number, ``elsewhere``, or are ``without`` one: no r
-        reaches `least`. A partner of the same number counts as the best where its r is less by 0.01 at most.
+        reaches PARTNER_FROM. A partner of the same number counts as the best where its r is less by 0.01 at most.
         """
         values, equal = self.values, self.layers_a[:, np.newaxis] == self.layers_b
         if values.shape[1] > values.shape[0]:
             values, equal = values.T, equal.T
         largest = values.max(axis=0)
-        has, same = largest >= least, (equal & (values >= largest - _AS_GOOD)).any(axis=0)
+        has, same = largest >= PARTNER_FROM, (equal & (values >= largest - _AS_GOOD)).any(axis=0)
         counts = {"same": has & same, "elsewhere": has & ~same, "without": ~has}
         return {"layers": len(largest)} | {name: int(which.sum()) for name, which in counts.items()}
 

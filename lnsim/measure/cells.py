@@ -27,16 +27,11 @@ _RANGE = (0.025, 0.975)
 
 
 def statistics(models: Models, roles: Sequence[str] | None = None) -> pd.DataFrame:
-    """One row a vector.
+    """One row a vector of these models, by name, and of these roles, as far as a model has them; of all where None.
 
-    Args:
-        models: vectors by name.
-        roles: those wanted, as far as a model has them; all where None.
-
-    Returns:
-        ``model``, ``role``, ``layer``, ``channels``, ``norm_type``; ``mean``, ``std`` (ddof 0), ``norm``, ``min`` and
-        ``max`` over the channels of the effective γ; ``share``, its mean over its root mean square; ``negative``, the
-        share of channels below 0; ``name``, the tensor's.
+    Columns are ``model``, ``role``, ``layer``, ``channels``, ``norm_type``; ``mean``, ``std`` (ddof 0), ``norm``,
+    ``min`` and ``max`` over the channels of the effective γ; ``share``, its mean over its root mean square;
+    ``negative``, the share of channels below 0; ``name``, the tensor's. ComparisonError where there is no row.
 
     >>> import lnsim
     >>> frame = statistics({"smollm2": lnsim.load("smollm2-135m-instruct")}, ["pre_attention"])
@@ -74,20 +69,14 @@ def cells(
 ) -> pd.DataFrame:
     """One row a comparison of two vectors: every layer of one model with every layer of the other.
 
-    Args:
-        models: vectors by name.
-        pairs: names of two models; a model beside itself compares its layers with one another.
-        roles: of both models, or two, one of each. A pair that lacks one, or of two widths, has no rows.
-        metrics: names in ``METRICS``, a column each; ``changed_ratio`` is NaN where there are no bits to compare.
-        layers: the numbers wanted on either side, as far as a model has them; all where None.
+    Pairs name two models; a model beside itself compares its layers with one another. A role is that of both, or two
+    are named, one of each; a pair that lacks one, or of two widths, has no rows. `layers` are the numbers wanted on
+    either side, as far as a model has them; all where None.
 
-    Returns:
-        ``a``, ``b``, ``role`` (or ``role_a × role_b``), ``layer_a``, ``layer_b``, ``offset`` (b less a), a column a
-        metric, ``share_a`` and ``share_b`` (mean over root mean square), and ``mean_term``, their product: the cosine
-        that the means alone would give.
-
-    Raises:
-        ComparisonError: for a metric that there is not, or when no pair has a row.
+    Columns are ``a``, ``b``, ``role`` (or ``role_a × role_b``), ``layer_a``, ``layer_b``, ``offset`` (b less a), one a
+    metric, ``share_a`` and ``share_b`` (mean over root mean square), and ``mean_term``, their product: the cosine that
+    the means alone would give. ``changed_ratio`` is NaN where there are no bits to compare. ComparisonError for a
+    metric that there is not, or when no pair has a row.
 
     >>> import lnsim
     >>> one = {"smollm2": lnsim.load("smollm2-135m-instruct")}
@@ -147,25 +136,16 @@ def tests(
     roles: Iterable[Role],
     n_permutations: int = 9999,
     seed: int = 0,
-    alternative: str = "greater",
 ) -> pd.DataFrame:
     """One row a pair and role: the mean r of matched layers under permutations of the channels.
 
-    Args:
-        models: vectors by name.
-        pairs: names of two models.
-        roles: of both models, or two, one of each.
-        n_permutations: of the channels of b, one shared by all layers and by all pairs of one width.
-        seed: of the permutations.
-        alternative: ``greater`` for a one-sided p, ``two-sided`` for the other.
+    Pairs and roles are named as for ``cells``. The permutations of the channels of b are shared by all layers, and by
+    all pairs of one width; p is one-sided, for large r.
 
-    Returns:
-        ``a``, ``b``, ``role``, ``obstacle`` (why it is not tested, else empty), ``layers`` (matched), ``channels``;
-        ``r`` and its null's ``null_mean``, ``null_std``, ``null_low`` and ``null_high`` (its middle 95 %), ``pvalue``;
-        ``rank_r`` and ``p_ranks``, the same by ranks; ``p_holm`` and ``p_ranks_holm``, adjusted over all rows.
-
-    Raises:
-        ComparisonError: when no pair was given.
+    Columns are ``a``, ``b``, ``role``, ``obstacle`` (why it is not tested, else empty), ``layers`` (matched),
+    ``channels``; ``r`` and its null's ``null_mean``, ``null_std``, ``null_low`` and ``null_high`` (its middle 95 %),
+    ``pvalue``; ``rank_r`` and ``p_ranks``, the same by ranks; ``p_holm`` and ``p_ranks_holm``, adjusted over all rows.
+    ComparisonError when no pair was given.
 
     >>> import lnsim
     >>> both = {name: lnsim.load(name) for name in ("all-minilm-l6-v2", "sre-minilm-l6")}
@@ -183,7 +163,7 @@ def tests(
                 size = one.hidden_size
                 if size not in orders:
                     orders[size] = channel_orders(size, n_permutations, seed)
-                found |= _tested(one, other, orders[size], alternative)
+                found |= _tested(one, other, orders[size])
             rows.append(found)
     if not rows:
         raise ComparisonError("Testing pairs: none was given, or none has the vectors of both its models.")
@@ -198,12 +178,10 @@ _TESTED = (
 )  # fmt: skip
 
 
-def _tested(a: RoleVectors, b: RoleVectors, orders: Orders, alternative: str) -> dict[str, Any]:
+def _tested(a: RoleVectors, b: RoleVectors, orders: Orders) -> dict[str, Any]:
     _, rows_a, rows_b = matched_layers(a, b)
     matched = a.scale[rows_a], b.scale[rows_b]
-    null, ranks = (
-        matched_null(*matched, orders, correlation=kind, alternative=alternative) for kind in ("pearson", "spearman")
-    )
+    null, ranks = (matched_null(*matched, orders, correlation=kind) for kind in ("pearson", "spearman"))
     low, high = np.quantile(null.null_distribution, _RANGE)
     values = (len(rows_a), a.hidden_size, null.statistic, null.null_mean, null.null_std, low, high, null.pvalue)
     return dict(zip(_TESTED, (*values, ranks.statistic, ranks.pvalue), strict=True))
@@ -221,16 +199,15 @@ def layer_bands(a: NormVectors, b: NormVectors, roles: Iterable[str], n_permutat
     """
     roles = list(roles)
     orders = {size: channel_orders(size, n_permutations, seed) for size in {a[role].hidden_size for role in roles}}
-    frames = [_role_bands(a[role], b[role], orders) for role in roles]
-    found = [frame.assign(role=role) for role, frame in zip(roles, frames, strict=True) if len(frame)]
+    found = [frame for role in roles if len(frame := _role_bands(role, a[role], b[role], orders))]
     if not found:
         raise ComparisonError(
             f"Setting '{a.source}' and '{b.source}' beside permuted channels: no common layer has a defined r."
         )
-    return pd.concat(found, ignore_index=True)[["role", "layer", "r", "null_low", "null_high"]]
+    return pd.concat(found, ignore_index=True)
 
 
-def _role_bands(a: RoleVectors, b: RoleVectors, orders: Mapping[int, Orders]) -> pd.DataFrame:
+def _role_bands(role: str, a: RoleVectors, b: RoleVectors, orders: Mapping[int, Orders]) -> pd.DataFrame:
     layers, rows_a, rows_b = matched_layers(a, b)
     r = np.diag(pairwise(a.scale[rows_a], b.scale[rows_b], "pearson"))
     defined = np.isfinite(r)
@@ -241,7 +218,7 @@ def _role_bands(a: RoleVectors, b: RoleVectors, orders: Mapping[int, Orders]) ->
     )
     values = layer_values(unit_a, unit_b, orders[a.hidden_size])
     low, high = np.quantile(values, _RANGE, axis=0)
-    return pd.DataFrame({"layer": layers[defined], "r": r[defined], "null_low": low, "null_high": high})
+    return pd.DataFrame({"role": role, "layer": layers[defined], "r": r[defined], "null_low": low, "null_high": high})
 
 
 def adjusted(frame: pd.DataFrame) -> pd.DataFrame:

@@ -75,7 +75,10 @@ def not_comparable_roles(a: NormVectors, b: NormVectors) -> dict[str, str]:
         elif not len(matched_layers(of_a[role], of_b[role])[0]):
             refused[role] = _NO_LAYER
     if a.main_tower != b.main_tower and len(refused) == len({*of_a, *of_b}):
-        refused |= {role: _two_towers(a, b, role) for role in a.roles if role in b.roles and "/" not in role}
+        towers = f"they are norms of two towers, of a's {a.main_tower} and b's {b.main_tower}"
+        for role in (role for role in a.roles if role in b.roles and "/" not in role):
+            sizes = a[role].hidden_size, b[role].hidden_size
+            refused[role] = towers if sizes[0] == sizes[1] else two_widths(*sizes)
     return refused
 
 
@@ -90,12 +93,6 @@ def _by_name(a: NormVectors, b: NormVectors) -> tuple[dict[str, RoleVectors], di
 def two_widths(a: int, b: int) -> str:
     """Why norms of two hidden sizes cannot be compared."""
     return f"their hidden sizes are {a} and {b}, and no channel of one is a channel of the other"
-
-
-def _two_towers(a: NormVectors, b: NormVectors, role: str) -> str:
-    if a[role].hidden_size != b[role].hidden_size:
-        return two_widths(a[role].hidden_size, b[role].hidden_size)
-    return f"they are norms of two towers, of a's {a.main_tower} and b's {b.main_tower}"
 
 
 def check_offsets(a: NormVectors, b: NormVectors) -> None:

@@ -106,10 +106,14 @@ def judge(
     rows = [matched_rows(a, b, roles[0] if roles else None, seed) for a, b, *roles in pairs]
     stacks = [one.stacks for one in rows if one.stacks]
     if n_tests is None:
-        found = iter(pair_tests(stacks, levels_for(len(stacks)), most, seed, progress))
+        found = pair_tests(stacks, levels_for(len(stacks)), most, seed, progress)
     else:
-        found = (parted_test(one, n_tests, most, seed) for one in stacks)
-    return judged(rows, [next(found) if one.stacks else None for one in rows], n_tests)
+        found = []
+        for one in stacks:
+            found.append(parted_test(one, n_tests, most, seed))
+            progress(len(found), len(stacks))
+    tests = iter(found)
+    return judged(rows, [next(tests) if one.stacks else None for one in rows], n_tests)
 
 
 def judged(rows: Sequence[Rows], tests: Sequence[PairTest | None], n_tests: int | None = None) -> list[Judgement]:

@@ -6,7 +6,6 @@ among many is many questions: the more models are asked about, the smaller must 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -44,19 +43,11 @@ def matrix(
 ) -> list[Relation]:
     """Every pair of models, by the name that readers see: the strongest sentence first, of equal ones the largest r.
 
-    A test may cost `most` permutations, by default as many as ``enough`` says. `n_tests` is for models that a search
+    A test may cost `most` permutations. Where none are named, these are 99,999, or those of ``parted_test`` where so
+    many pairs are adjusted together that 99,999 could call none of them strong. `n_tests` is for models that a search
     over so many comparisons chose, as in ``judge``. `progress` is told how many are done.
     """
     return _judged([(*a, *b) for a, b in combinations(models.items(), 2)], most, seed, progress, n_tests)
-
-
-def enough(n_pairs: int) -> int:
-    """Permutations by which a pair among so many can be called strong: 99,999, beyond 99 pairs up to ten times more.
-
-    Where even these cannot do it, 99,999; then a pair that no permutation reaches stays on the border, and says so.
-    """
-    needed = math.ceil(n_pairs / STRONG)
-    return needed if MOST < needed <= 10 * MOST else MOST
 
 
 def _judged(
@@ -67,8 +58,9 @@ def _judged(
     n_tests: int | None = None,
 ) -> list[Relation]:
     n_alike = sum(a.hidden_size == b.hidden_size for _, a, _, b in pairs)
-    most = most or (enough(n_alike) if n_tests is None else MOST)
-    verdicts = judge([(a, b) for _, a, _, b in pairs], most, seed, progress, n_tests)
+    if most is None and n_tests is None and n_alike > STRONG * (1 + MOST):
+        n_tests = n_alike
+    verdicts = judge([(a, b) for _, a, _, b in pairs], most or MOST, seed, progress, n_tests)
     return best_first(
         relation(name_a, name_b, one, replica="replica" in a.provenance or "replica" in b.provenance)
         for (name_a, a, name_b, b), one in zip(pairs, verdicts, strict=True)

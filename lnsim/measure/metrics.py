@@ -32,14 +32,7 @@ Below it the number tells only how close to zero the mean happened to fall.
 Mask = npt.NDArray[np.bool_]
 _Rows = npt.NDArray[Any]
 _Function = Callable[[_Rows, _Rows], Matrix]
-
-
-@dataclass(frozen=True, slots=True)
-class _Undefined:
-    """A reason why a row leaves a metric undefined: in words, and the rows it holds for."""
-
-    reason: str
-    holds: Callable[[Matrix], Mask]
+_Undefined = tuple[str, Callable[[Matrix], Mask]]  # why a row leaves a metric undefined, and the rows it holds for
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +58,25 @@ def _metric(about: str, **undefined: _Undefined) -> Callable[[_Function], _Funct
 
 
 def pairwise(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> Matrix:
-    """Every row of ``a`` against every row of ``b``.
+    """Every row of ``a`` against every row of ``b``, by the name of a metric in METRICS.
 
-    Args:
-        a: vectors, shape ``(n_layers_a, hidden_size)``, any real dtype, those of ml_dtypes included.
-        b: vectors, shape ``(n_layers_b, hidden_size)``.
-        metric: a name in METRICS. ``rel_l2`` divides by the length of ``a``; ``changed_ratio`` takes vectors as stored.
-
-    Returns:
-        float64, shape ``(n_layers_a, n_layers_b)``; NaN where the metric is undefined.
-
-    Raises:
-        ComparisonError: for an unknown metric, arrays that are not matrices of numbers, different hidden sizes, or
-            different dtypes under ``changed_ratio``.
+    Shapes are ``(n_layers_a, hidden_size)`` and ``(n_layers_b, hidden_size)``, dtypes real, those of ml_dtypes
+    included. It is float64 of shape ``(n_layers_a, n_layers_b)``, NaN where the metric is undefined. ``rel_l2`` divides
+    by the length of ``a``; ``changed_ratio`` takes vectors as stored. ComparisonError for an unknown metric, arrays
+    that are not matrices of numbers, different hidden sizes, or different dtypes under ``changed_ratio``.
 
     >>> pairwise([[3.0, 4.0]], [[4.0, 3.0], [6.0, 8.0]], "cosine").round(2).tolist()
     [[0.96, 1.0]]
     """
-    rows_a, rows_b = _checked(a, b, metric)
+    if metric not in _METRICS:
+        raise ComparisonError(f"There is no metric '{metric}'; the known ones are {', '.join(_METRICS)}.")
+    rows_a, rows_b = check_pair(a, b)
     if metric == "changed_ratio":
+        if rows_a.dtype != rows_b.dtype:
+            raise ComparisonError(
+                f"Comparing stored bits: a has dtype {rows_a.dtype} and b {rows_b.dtype}. Bits compare only within one "
+                "dtype; take both vectors as stored, or use another metric."
+            )
         return _changed_ratio(rows_a, rows_b)
     wide_a, masks_a = undefined_rows(rows_a, metric, "a")
     wide_b, masks_b = undefined_rows(rows_b, metric, "b")
@@ -95,18 +88,6 @@ def pairwise(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> Matrix:
     return result
 
 
-def _checked(a: npt.ArrayLike, b: npt.ArrayLike, metric: str) -> tuple[_Rows, _Rows]:
-    if metric not in _METRICS:
-        raise ComparisonError(f"There is no metric '{metric}'; the known ones are {', '.join(_METRICS)}.")
-    rows_a, rows_b = check_pair(a, b)
-    if metric == "changed_ratio" and rows_a.dtype != rows_b.dtype:
-        raise ComparisonError(
-            f"Comparing stored bits: a has dtype {rows_a.dtype} and b {rows_b.dtype}. Bits compare only within one "
-            "dtype; take both vectors as stored, or use another metric."
-        )
-    return rows_a, rows_b
-
-
 def undefined_rows(rows: _Rows, metric: str, side: str) -> tuple[Matrix, dict[str, Mask]]:
     """Rows widened to float64, and the masks of those that leave the metric undefined, by reason.
 
@@ -115,7 +96,8 @@ def undefined_rows(rows: _Rows, metric: str, side: str) -> tuple[Matrix, dict[st
     wide, broken = widen(rows)
     masks = {_BROKEN: broken}
     if found := _METRICS[metric].undefined.get(side):
-        masks[found.reason] = found.holds(wide) & ~broken
+        reason, holds = found
+        masks[reason] = holds(wide) & ~broken
     return wide, masks
 
 
@@ -126,11 +108,9 @@ def _mean_is_near_zero(wide: Matrix) -> Mask:
     return np.array(near | (mean == 0), dtype=np.bool_)
 
 
-_ZERO = _Undefined("is all zeros", lambda wide: np.asarray(~wide.any(axis=1)))
-_CONSTANT = _Undefined("is constant", lambda wide: np.ptp(wide, axis=1) == 0)
-_MEAN_NEAR_ZERO = _Undefined(
-    f"has a mean within {CV_MIN_STANDARD_ERRORS:g} standard errors of zero", _mean_is_near_zero
-)
+_ZERO: _Undefined = "is all zeros", lambda wide: np.asarray(~wide.any(axis=1))
+_CONSTANT: _Undefined = "is constant", lambda wide: np.ptp(wide, axis=1) == 0
+_MEAN_NEAR_ZERO = f"has a mean within {CV_MIN_STANDARD_ERRORS:g} standard errors of zero", _mean_is_near_zero
 _BROKEN = f"holds a value that is not finite or beyond {MAX_MAGNITUDE:.0e}"
 
 _NEAR_ONE = 0.999

@@ -25,31 +25,33 @@ from lnsim.measure.nulls import centred_unit
 from lnsim.measure.pair_test import KINDS, MOST, STRONG, PairTest, Stack, levels_for, pair_test
 from lnsim.measure.permutation import Orders, permuted_sums
 
-N_PERMUTATIONS = 199
-"""Of each part."""
-
+_FEWEST, _MOST = 199, 9_999  # permutations of each part
 _FEWEST_CHANNELS = 8  # of a part: 40,320 orders
 _MOST_PARTS = 64
 _ROOM = 100  # times below the strong level that the smallest adjusted p should lie
 
 
-def least_p(n_parts: int, most: int = MOST) -> float:
-    """The smallest p that the test can give: of one part, that of `most` permutations of all channels."""
-    if n_parts == 1:
-        return 1 / (1 + most)
-    return fisher([1 / (1 + min(N_PERMUTATIONS, most))] * n_parts)
+def parts_for(n_tests: int, hidden_size: int, most: int = MOST) -> tuple[int, int]:
+    """Into how many parts the channels go where so many tests are adjusted together, and the permutations of each.
 
-
-def parts_for(n_tests: int, hidden_size: int, most: int = MOST) -> int:
-    """Into how many parts the channels go where so many tests are adjusted together: as few as will do, at best one."""
-    if n_tests * least_p(1, most) <= STRONG:
-        return 1
-    n_parts = 2
-    while n_parts < _MOST_PARTS and hidden_size >= 2 * n_parts * _FEWEST_CHANNELS:
-        if n_tests * least_p(n_parts, most) * _ROOM <= STRONG:
+    As few parts as will do, at best one; where so few channels are no more parts, more permutations.
+    """
+    if n_tests / (1 + most) <= STRONG:
+        return 1, most
+    n_parts, n_permutations = 2, min(_FEWEST, most)
+    while n_tests * least_p(n_parts, n_permutations) * _ROOM > STRONG:
+        if n_parts < _MOST_PARTS and hidden_size >= 2 * n_parts * _FEWEST_CHANNELS:
+            n_parts *= 2
+        elif n_permutations < min(_MOST, most):
+            n_permutations = min(10 * n_permutations + 9, _MOST, most)
+        else:
             break
-        n_parts *= 2
-    return n_parts
+    return n_parts, n_permutations
+
+
+def least_p(n_parts: int, n_permutations: int) -> float:
+    """The smallest p that so many parts with so many permutations each can give."""
+    return fisher([1 / (1 + n_permutations)] * n_parts)
 
 
 def parted_test(stacks: Sequence[Stack], n_tests: int, most: int = MOST, seed: int = 0) -> PairTest:
@@ -58,10 +60,10 @@ def parted_test(stacks: Sequence[Stack], n_tests: int, most: int = MOST, seed: i
     Where one part will do it is ``pair_test``. Else ``low`` and ``high`` are p itself: it does not depend on draws not
     made. ComparisonError as there.
     """
-    n_parts = parts_for(n_tests, min((a.shape[1] for a, _ in stacks), default=1), most)
+    n_parts, n_permutations = parts_for(n_tests, min((a.shape[1] for a, _ in stacks), default=1), most)
     if n_parts == 1:
         return pair_test(stacks, levels_for(n_tests), most, seed)
-    n_rows, n_permutations = sum(len(a) for a, _ in stacks), min(N_PERMUTATIONS, most)
+    n_rows = sum(len(a) for a, _ in stacks)
     if not n_rows or most < 1:
         raise ComparisonError(f"Testing a pair: expected matched rows and a permutation, found {n_rows} and {most}.")
     values, pvalues = [], []
@@ -80,7 +82,7 @@ def parted_test(stacks: Sequence[Stack], n_tests: int, most: int = MOST, seed: i
         values.append(observed / n_rows)
         pvalues.append(fisher(((1 + hits) / (1 + n_permutations)).tolist()))
     p = max(pvalues)
-    drawn, least = n_parts * n_permutations, least_p(n_parts, most)
+    drawn, least = n_parts * n_permutations, least_p(n_parts, n_permutations)
     return PairTest(values[0], values[1], pvalues[0], pvalues[1], p, p, n_rows, drawn, seed, least)
 
 

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.pair_test import LEVELS, STRONG, WEAK
+from lnsim.words import TEXTS
 
-READINGS = (
-    "one was trained further from the other; both were trained further from one base; or both began with the same "
-    "initial random numbers"
-)
+READINGS: str = TEXTS["verdicts"]["readings"]
 """What a shared-origin signal may come from, whatever its strength; none of them can be told from another here."""
 
 
@@ -65,45 +63,26 @@ class Evidence:
         return self.pvalue is not None and self.pvalue <= level
 
 
-_RULES: tuple[tuple[str, str, Callable[[Evidence], bool], str, str], ...] = (
-    ("identical", "identical", lambda found: found.identical,
-     "the same layers, and every weight and bias compared has the same stored bits",
-     "Identical, bit for bit, in every norm vector compared."),
-    ("converted", "identical", lambda found: found.converted,
-     "the same layers, and every weight and bias compared has the same value, stored in another type",
-     "Identical in every norm vector, after conversion to F32."),
-    ("own_order", "not_decided", lambda found: found.ordered,
-     "the channels of both models have an order of their own",
-     "Not decided: the channels of both models have an order of their own, as fixed positions give them, so that "
-     "strangers agree too."),
-    ("not_comparable", "not_comparable", lambda found: found.pvalue is None,
-     "no norm of one can be set against a norm of the other", "Not comparable: {why}."),
-    ("too_few", "not_decided", lambda found: found.least > WEAK,
-     "with so few permutations no p could be at or below the weak level",
-     "Not decided: too few permutations for this many pairs."),
-    ("border", "border", lambda found: found.open, "the permutations leave open on which side of a level p is",
-     "On the border of a level: the permutations drawn leave open on which side it lies."),
-    ("one_by_one", "strong", lambda found: found.at_most(STRONG) and found.in_step,
-     "strong; the stacks have the same layers, and most have their best partner at the same number",
-     f"Strong shared-origin signal, layer by layer. Compatible with: {READINGS}."),
-    ("rearranged", "strong", lambda found: found.at_most(STRONG) and found.same + found.elsewhere > 0,
-     "strong; layers have partners, but not so",
-     "Strong shared-origin signal, layers not one by one, as where layers were cut, repeated or moved. Compatible "
-     f"with: {READINGS}."),
-    ("unplaced", "strong", lambda found: found.at_most(STRONG), "strong; no layer has a partner",
-     f"Strong shared-origin signal, no layer with a close partner. Compatible with: {READINGS}."),
-    ("weak", "weak", lambda found: found.at_most(WEAK), "p is at or below the weak level",
-     f"Weak signal: about one pair of strangers in twenty gives as much. Compatible with: chance; {READINGS}."),
-    ("none", "none", lambda found: True, "p is above the weak level",
-     "No shared-origin signal in the norm vectors; this does not show independence."),
-)  # fmt: skip
-"""Key, strength, rule, rule in words, and sentence, in which ``{why}`` is what stands in the way of a comparison."""
+_HOLDS: Mapping[str, Callable[[Evidence], bool]] = {
+    "identical": lambda found: found.identical,
+    "converted": lambda found: found.converted,
+    "own_order": lambda found: found.ordered,
+    "not_comparable": lambda found: found.pvalue is None,
+    "too_few": lambda found: found.least > WEAK,
+    "border": lambda found: found.open,
+    "one_by_one": lambda found: found.at_most(STRONG) and found.in_step,
+    "rearranged": lambda found: found.at_most(STRONG) and found.same + found.elsewhere > 0,
+    "unplaced": lambda found: found.at_most(STRONG),
+    "weak": lambda found: found.at_most(WEAK),
+    "none": lambda found: True,
+}
+"""The rule of each sentence, in the order in which they are tried; what they say stands in ``words.toml``."""
 
-# When each sentence is chosen, in the order in which they are tried.
-RULES: Mapping[str, str] = {key: where for key, _, _, where, _ in _RULES}
-
-STRENGTHS: Mapping[str, str] = {key: strength for key, strength, *_ in _RULES}  # how strong a sentence is, by its key
-SENTENCES: Mapping[str, str] = {key: says for key, *_, says in _RULES}  # every sentence by its key
+_TOLD: Mapping[str, Mapping[str, str]] = {key: TEXTS["verdicts"][key] for key in _HOLDS}
+RULES: Mapping[str, str] = {key: one["where"] for key, one in _TOLD.items()}  # when each sentence is chosen, in words
+STRENGTHS: Mapping[str, str] = {key: one["strength"] for key, one in _TOLD.items()}  # how strong a sentence is
+# Every sentence by its key, in which ``{why}`` is what stands in the way of a comparison.
+SENTENCES: Mapping[str, str] = {key: one["says"].replace("{readings}", READINGS) for key, one in _TOLD.items()}
 # Keys of the sentences that speak of a signal that strangers do not give.
 SIGNALS = tuple(key for key, strength in STRENGTHS.items() if strength in ("identical", "strong"))
 
@@ -117,4 +96,4 @@ def sentence(key: str, obstacle: str = "", replica: bool = False) -> str:
 
 def verdict(evidence: Evidence) -> str:
     """The key of the first sentence whose rule fits, one of RULES."""
-    return next(key for key, _, holds, *_ in _RULES if holds(evidence))
+    return next(key for key, holds in _HOLDS.items() if holds(evidence))

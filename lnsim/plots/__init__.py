@@ -7,21 +7,9 @@ from lnsim.plots.curves import curves, scatter
 from lnsim.plots.maps import maps
 from lnsim.plots.panels import broken, facets, key, name_ends, panels, whole_numbers
 from lnsim.plots.strips import strips
-from lnsim.plots.style import (
-    DIVERGING,
-    GROUP_COLOURS,
-    INK,
-    LABEL,
-    NULL,
-    QUIET,
-    SEQUENTIAL,
-    Moving,
-    palette,
-    style,
-    styled,
-)
+from lnsim.plots.style import DIVERGING, GROUP_COLOURS, INK, LABEL, NULL, QUIET, SEQUENTIAL, palette, style, styled
 
 __all__ = [
-    "DIVERGING", "GROUP_COLOURS", "INK", "LABEL", "NULL", "QUIET", "SEQUENTIAL", "Moving", "broken", "curves", "facets",
+    "DIVERGING", "GROUP_COLOURS", "INK", "LABEL", "NULL", "QUIET", "SEQUENTIAL", "broken", "curves", "facets",
     "key", "maps", "name_ends", "palette", "panels", "scatter", "strips", "style", "styled", "whole_numbers",
 ]  # fmt: skip

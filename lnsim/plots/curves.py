@@ -34,23 +34,13 @@ def curves(
     zero: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Lines of one quantity over another, named at their right ends.
+    """Lines of one quantity over another, named at their right ends; rows of one line stand in the order of `x`.
 
-    Args:
-        frame: long data; rows of one line stand in the order of `x`.
-        x: column of the places, for example ``layer``.
-        y: column drawn.
-        hue: column whose values have a colour and a name each; one unnamed line where None.
-        units: column whose values are single lines within a hue, for example the pairs of a group.
-        group: column that gives colour and dashes in place of `hue`, which then only names.
-        colours: by value of `hue`, where they are not those of groups and roles.
-        band: columns of the lower and upper end of what chance gives, drawn behind.
-        reference: a column drawn dotted, for comparison.
-        lines: False for marks alone.
-        strong: values of `hue` that are drawn stronger and named; the others stay thin and unnamed.
-        log: True for a logarithmic axis; zeros, which it cannot show, are left out.
-        zero: True for a line at zero.
-        ax: where to draw; a new Axes, with its lines named, where None. Who gives one calls ``name_ends``.
+    Each value of `hue` has a colour and a name, each of `units` a line within it, for example the pairs of a group;
+    `group` gives colour and dashes in place of `hue`, which then only names. `band` are the columns of the ends of what
+    chance gives, drawn behind, and the column `reference` is dotted. Where some values of `hue` are `strong`, others
+    are thin and unnamed. A logarithmic axis leaves out zeros, which it cannot show. Who gives an Axes calls
+    ``name_ends``.
     """
     given, ax = ax, new_axes(ax)
     if band is not None:

@@ -29,17 +29,19 @@ def maps(
     numbers: bool = False,
     limit: float = 1.0,
 ) -> Figure:
-    """One map a panel, all on one scale, whose ends are printed; NotebookError for a value that it would hide.
+    """One map a panel, by title, all on one scale, its ends printed; NotebookError for a value that it would hide.
 
-    Args:
-        frames: by title; index and columns are layers, their names say of what.
-        measure: ``r`` for a scale from minus to plus `limit`, anything else for one from the least value to the limit.
-        columns: maps in a row; `colours` are those of their titles.
-        numbers: True to write the numbers in, where a map has no more than 12 rows and columns.
+    Index and columns are layers, and their names say of what. The scale of the measure ``r`` goes from minus to plus
+    `limit`, any other from the least value to the limit. `colours` are those of the titles. With `numbers`, maps of no
+    more than 12 rows and columns have them written in.
     """
     every = np.concatenate([frame.to_numpy(dtype=float).ravel() for frame in frames.values()])
     low = -limit if measure == "r" else float(np.floor(np.nanmin(every) * 20) / 20)
-    _inside(every, low, limit, measure)
+    least, most = float(np.nanmin(every)), float(np.nanmax(every))
+    if least < low - 1e-9 or most > limit + 1e-9:
+        raise NotebookError(
+            f"Drawing a map of {measure}: {least:.3f} to {most:.3f} leave its limits, {low:g} to {limit:g}."
+        )
     rows = max(len(frame) for frame in frames.values())
     height = 2.4 if rows > _MOST_NUMBERS or not numbers else 0.28 * rows + 1.2
     figure, axes = panels(len(frames), columns, height)
@@ -52,14 +54,6 @@ def maps(
     bar.set_label("Pearson r" if measure == "r" else header_text(measure), color=LABEL, fontsize=10)
     bar.outline.set_visible(False)
     return figure
-
-
-def _inside(values: np.ndarray, low: float, high: float, measure: str) -> None:
-    least, most = float(np.nanmin(values)), float(np.nanmax(values))
-    if least < low - 1e-9 or most > high + 1e-9:
-        raise NotebookError(
-            f"Drawing a map of {measure}: {least:.3f} to {most:.3f} leave its limits, {low:g} to {high:g}."
-        )
 
 
 def _map(ax: Axes, frame: pd.DataFrame, measure: str, limits: tuple[float, float], numbers: bool) -> None:

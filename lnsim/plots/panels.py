@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from scipy.optimize import isotonic_regression
 
 from lnsim.plots.style import INK, WIDTH, palette, readable, styled
 from lnsim.words import group_name, header_text
@@ -61,16 +62,11 @@ def facets(
     title_colours: Mapping[Any, str] | None = None,
     **words: Any,
 ) -> Figure:
-    """One panel for each value of a column, in order of appearance, all of one kind of picture.
+    """One panel for each value of a column, or several, in order of appearance, all of one kind of picture.
 
-    Args:
-        kind: a function of this package that takes a frame and an Axes: ``curves``, ``strips``, ``scatter``; `words`
-            are what it is called with besides.
-        frame: long data.
-        by: the column (or columns) whose values are the panels, `columns` of them in a row of so many inches `height`.
-        sharex: as matplotlib's; so is `sharey`.
-        title: above all panels.
-        titles: of the panels by value, where the name as tables write it will not do; `title_colours` likewise.
+    That is a function of this package which takes a frame and an Axes, ``curves``, ``strips`` or ``scatter``, and is
+    called with `words` besides. Each row of panels is so many inches high; `sharex` and `sharey` are matplotlib's.
+    `titles` and their colours are by value, where the name as tables write it will not do.
     """
     key = [by] if isinstance(by, str) else list(by)
     parts = list(frame.groupby(key, sort=False, observed=True))
@@ -163,12 +159,6 @@ def _axes_inches(ax: Axes) -> float:
 
 def _moved_apart(values: np.ndarray, gap: float) -> np.ndarray:
     """Ascending values at least `gap` apart, as near as possible to where they were."""
+    # Values minus their steps must not fall.
     steps = gap * np.arange(len(values))
-    # Values minus their steps must not fall; the nearest such sequence is the isotonic regression, by pooling.
-    blocks: list[list[float]] = []
-    for value in values - steps:
-        blocks.append([float(value)])
-        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
-            blocks[-2:] = [blocks[-2] + blocks[-1]]
-    pooled = [float(np.mean(block)) for block in blocks for _ in block]
-    return np.asarray(np.array(pooled) + steps)
+    return np.asarray(isotonic_regression(values - steps).x + steps)

@@ -31,27 +31,19 @@ def strips(
     zero: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """One row a category, one mark a value.
+    """One row a category of `y`, in order of appearance, and one mark a value of `x`; undefined ones are left out.
 
-    Args:
-        frame: long data.
-        x: column of the values; undefined ones are left out.
-        y: column of the categories, from above in order of appearance.
-        hue: column that colours the marks; where each category has one value of it, the category's name too.
-        style: column whose values have a marker each.
-        markers: by value of `style`, or one for all: ``|`` for strokes, which overlap least.
-        colours: by value of `hue`, where they are not those of groups and roles.
-        band: columns of the lower and upper end of what chance gives, drawn behind.
-        mean: True for a bar at each category's mean.
-        dodge: True where the values of `style`, or of `hue` without one, stand one above the other in a category.
-        zero: True for a line at zero.
-        ax: where to draw; a new Axes where None.
+    `hue` colours the marks, and the category's name where that has one value of it. `markers` are by value of `style`,
+    or one for all: ``|`` for strokes, which overlap least. `band` are columns of the ends of what chance gives, drawn
+    behind; `mean` draws a bar at each category's mean. With `dodge` the values of `style`, or of `hue` without one,
+    stand one above the other in a category.
     """
     order = list(dict.fromkeys(frame[y]))
     ax = new_axes(ax, 0.9 + 0.27 * len(order))
     found = palette(frame[hue], colours)
     if band is not None:
-        _band(ax, frame, y, order, band)
+        ends = frame.groupby(y, observed=True).agg(low=(band[0], "min"), high=(band[1], "max")).reindex(order)
+        ax.barh(range(len(order)), ends.high - ends.low, left=ends.low, height=0.7, color=NULL, linewidth=0, zorder=0)
     if zero:
         ax.axvline(0, color=LABEL, linewidth=0.8, label="_zero")
     kinds = list(frame.groupby(style, sort=False, observed=True)) if style else [(None, frame)]
@@ -73,11 +65,6 @@ def strips(
     ax.grid(visible=False, axis="y")
     _named(ax, frame, y, hue, order, found)
     return ax
-
-
-def _band(ax: Axes, frame: pd.DataFrame, y: str, order: list[Any], band: tuple[str, str]) -> None:
-    ends = frame.groupby(y, observed=True).agg(low=(band[0], "min"), high=(band[1], "max")).reindex(order)
-    ax.barh(range(len(order)), ends.high - ends.low, left=ends.low, height=0.7, color=NULL, linewidth=0, zorder=0)
 
 
 def _named(ax: Axes, frame: pd.DataFrame, y: str, hue: str, order: list[Any], found: Mapping[Any, str]) -> None:

@@ -6,18 +6,20 @@ a colour or its lightness.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
-import matplotlib as mpl
 import numpy as np
+from matplotlib import rc_context, rc_params_from_file
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
-from matplotlib.figure import Figure
 
 WIDTH = 6.8  # inches of a figure on a page
-INK, LABEL, QUIET, NULL = "#16191d", "#4c545c", "#9aa1a8", "#dfe3e6"
+# rcParams of every figure; they hold while a figure is drawn and change nothing else.
+style: dict[Any, Any] = dict(
+    rc_params_from_file(Path(__file__).with_name("lnsim.mplstyle"), use_default_template=False)
+)
+INK, LABEL, QUIET, NULL = style["text.color"], style["axes.labelcolor"], style["xtick.color"], "#dfe3e6"
 RELATED, INDEPENDENT = "#0b5fa5", "#bf4a00"
 
 # By what a pair counts as; a disputed pair is no control, and layers of one model are no pair of models.
@@ -42,47 +44,11 @@ DIVERGING = LinearSegmentedColormap.from_list(
 # For cosines, with the limits printed.
 SEQUENTIAL = LinearSegmentedColormap.from_list("lnsim_cosine", ["#ffffff", "#cbdff0", "#4a8dc7", "#0a4a82"])
 
-style: dict[Any, Any] = {
-    # matplotlib brings this font along and looks among its own files first: no figure depends on a system's.
-    "font.family": "DejaVu Sans", "mathtext.fontset": "dejavusans", "svg.fonttype": "path",
-    "font.size": 11, "text.color": INK,
-    "axes.titlesize": 11.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 8,
-    "axes.titlecolor": INK, "axes.labelcolor": LABEL, "axes.labelsize": 11, "axes.edgecolor": QUIET,
-    "axes.linewidth": 0.9, "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
-    "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "axes.unicode_minus": True,
-    "grid.color": "#e4e7e9", "grid.linewidth": 0.9,
-    "xtick.color": QUIET, "ytick.color": QUIET, "xtick.labelcolor": LABEL, "ytick.labelcolor": LABEL,
-    "xtick.labelsize": 10, "ytick.labelsize": 10, "xtick.major.size": 3.5, "ytick.major.size": 0,
-    "lines.linewidth": 1.9, "lines.markersize": 5.5, "lines.markeredgewidth": 0, "legend.frameon": False,
-    "figure.facecolor": "white", "savefig.facecolor": "white", "figure.constrained_layout.use": True,
-    "svg.hashsalt": "lnsim",
-}  # fmt: skip
-"""rcParams of every figure; they hold while a figure is drawn and change nothing else."""
-
 _CONTRAST, _CONTRAST_OF_LINES = 4.5, 3.0
 
-Parameters = ParamSpec("Parameters")
-Drawn = TypeVar("Drawn")
 
-
-@dataclass(frozen=True, slots=True)
-class Moving:
-    """A figure that changes: drawn frame by frame by whoever saves it."""
-
-    figure: Figure  # what is saved
-    draw: Callable[[int], None]  # draws the frame of a number, from 0
-    n_frames: int  # how many there are
-
-
-def styled(function: Callable[Parameters, Drawn]) -> Callable[Parameters, Drawn]:
-    """Draw with the project's rcParams, and give the reader's own back afterwards."""
-
-    @wraps(function)
-    def inside(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Drawn:
-        with mpl.rc_context(style):
-            return function(*args, **kwargs)
-
-    return inside
+# Draws with the project's rcParams, and gives the reader's own back afterwards.
+styled = rc_context(style)
 
 
 def palette(names: Iterable[object], colours: Mapping[str, str] | None = None) -> dict[Any, str]:

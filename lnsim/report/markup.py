@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lnsim.errors import NotebookError
+from lnsim.words import TEXTS
 
 if TYPE_CHECKING:
     import jinja2
@@ -23,15 +24,7 @@ PAGE_MIME = "application/vnd.lnsim.page+json"  # output that carries the answer,
 TEMPLATES = Path(__file__).parent / "templates"  # folder of the templates, the style sheet and the scripts
 REPLICA_BANNER = "These vectors are synthetic. No statement about a real model may rest on this report."
 
-BADGES = {
-    "stored": ("real", "REAL WEIGHTS, stored"),
-    "hub": ("real", "REAL WEIGHTS, from the Hub"),
-    "measured": ("real", "MEASURED BY OTHERS on the real weights, published numbers"),
-    "given": ("real", "WEIGHTS AS GIVEN, of no recorded origin"),
-    "replica": ("replica", "REPLICA, synthetic: tests the code, says nothing about the models"),
-}
-"""Class and words of the badge of each source of vectors."""
-
+BADGES: Mapping[str, tuple[str, str]] = TEXTS["badges"]  # class and words of the badge of each source of vectors
 _IN_SIGHT = 8  # lines of provenance that are not folded
 _CODE = re.compile(r"`([^`]+)`")
 _ITALIC = re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
@@ -55,7 +48,7 @@ def _environment() -> jinja2.Environment:
 
     loader = jinja2.FileSystemLoader(TEMPLATES)
     environment = jinja2.Environment(loader=loader, autoescape=False, trim_blocks=True)
-    environment.filters |= {"badge": badge, "inline": inline}
+    environment.filters |= {"badge": badge, "inline": inline, "plain": escape}
     script = asset("theme.js") + asset("tables.js")
     environment.globals |= {"css": asset("report.css"), "script": script, "banner": REPLICA_BANNER}
     return environment
@@ -68,13 +61,10 @@ def typographic(text: str) -> str:
 
 def inline(text: str) -> str:
     """Plain text as escaped HTML; ```code``` and ``*italic*`` are the only marks it knows."""
-    parts = _CODE.split(str(text))
-    for place, part in enumerate(parts):
-        if place % 2:
-            parts[place] = f"<code>{escape(part)}</code>"
-        else:
-            parts[place] = _ITALIC.sub(r"<i>\1</i>", escape(typographic(part)))
-    return "".join(parts)
+    return "".join(
+        f"<code>{escape(part)}</code>" if place % 2 else _ITALIC.sub(r"<i>\1</i>", escape(typographic(part)))
+        for place, part in enumerate(_CODE.split(str(text)))
+    )
 
 
 def badge(source: str) -> str:
@@ -98,19 +88,7 @@ def says(rows: Iterable[tuple[str, Sequence[str | tuple[str, str, str]]]], lead:
 
     A statement of three parts is its text, and the address and the words of a link behind it.
     """
-    groups = ""
-    for label, texts in rows:
-        kind = ' class="lead"' if label == lead else ' class="lacking"' if label == "Lacking" else ""
-        statements = "".join(f"<dd>{_statement(text)}</dd>" for text in texts)
-        groups += f"<div{kind}><dt>{escape(label)}</dt>{statements}</div>\n"
-    return f'<dl class="says">\n{groups}</dl>'
-
-
-def _statement(text: str | tuple[str, str, str]) -> str:
-    if isinstance(text, str):
-        return inline(text)
-    said, address, words = text
-    return f'{inline(said)} <a href="{escape(address)}">{escape(words)}</a>'
+    return filled("pieces/says.html.j2", rows=rows, lead=lead)
 
 
 def image(data: bytes, alt: str, kind: str = "svg+xml") -> str:
@@ -127,25 +105,17 @@ def figure(data: bytes, alt: str, label: str, claim: str, caption: str, moving: 
     One that moves is a GIF behind a button: it plays only when a reader opens it.
     """
     picture = image(data, alt, "gif" if moving else "svg+xml")
-    if moving:
-        picture = f'<details class="motion"><summary>Play the animation</summary>{picture}</details>'
-    words = f"<figcaption><b>{inline(f'{label} {claim}'.strip())}</b> {inline(caption)}</figcaption>"
-    return f'<figure class="fig">{picture}{words}</figure>'
+    told = {"head": f"{label} {claim}".strip(), "caption": caption, "moving": moving}
+    return filled("pieces/figure.html.j2", picture=picture, **told)
 
 
 def columns(shows: Sequence[str], shows_not: Sequence[str]) -> str:
     """The two lists at the end of a report: what it shows and what it does not show."""
     if not shows or not shows_not:
         raise NotebookError("A report needs at least one entry under 'It shows' and one under 'It does not show'.")
-    lists = (("It shows", shows), ("It does not show", shows_not))
-    items = [(head, "".join(f"<li>{inline(text)}</li>" for text in texts)) for head, texts in lists]
-    return f'<div class="twocol">{"".join(f"<div><h3>{head}</h3><ul>{one}</ul></div>" for head, one in items)}</div>'
+    return filled("pieces/columns.html.j2", lists={"It shows": shows, "It does not show": shows_not})
 
 
 def provenance(rows: Iterable[tuple[str, str]]) -> str:
     """The list of where everything came from, folded where it is long; values may mark ```code```."""
-    lines = [f"<div><dt>{escape(label)}</dt><dd>{inline(value)}</dd></div>\n" for label, value in rows]
-    found = f'<dl class="prov num">\n{"".join(lines)}</dl>'
-    if len(lines) <= _IN_SIGHT:
-        return found
-    return f'<details class="provbox"><summary>All {len(lines)} lines of provenance</summary>{found}</details>'
+    return filled("pieces/provenance.html.j2", rows=list(rows), in_sight=_IN_SIGHT)

@@ -26,11 +26,11 @@ from lnsim.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from lnsim.checkpoint.source import Checkpoint
-    from lnsim.plots.style import Moving
     from lnsim.study.catalog import Study
 
 # What a page on a replica says in place of its findings, since these would read as if they were about models.
@@ -179,15 +179,11 @@ class Page:
     ) -> None:
         """The answer at the top of the report; a page on a replica says that it finds nothing about models.
 
-        Args:
-            finding: one sentence with its numbers, the answer first; it is also the notebook's sentence in the index.
-            compared: what was set beside what.
-            control: the control, in one line.
-            trust: how far to trust it: the control's outcome and the weakest point.
-            headline: a finding for the top of the index, where the notebook's answer belongs there.
-            about: what the headline is about: the ``dispute``, what holds in ``general``, or how far to ``trust`` it.
-            of_vectors: False where it does not rest on the page's vectors, so that it is no replica's.
-            lacking: what the control lacks, in bold.
+        The finding is one sentence with its numbers, the notebook's own in the index too; then what was set beside
+        what, the control in a line, and how far to trust it: the control's outcome and the weakest point. A headline
+        stands at the top of the index; it is about the ``dispute``, what holds in ``general``, or how far to ``trust``
+        it. What does not rest on the page's vectors (`of_vectors`) is no replica's, here and below. `lacking` says what
+        the control lacks, in bold.
         """
         says = {"finding": finding, "compared": compared, "control": control, "trust": trust}
         if of_vectors and self.kind == "replica":
@@ -212,32 +208,28 @@ class Page:
 
     def figure(
         self,
-        drawn: Axes | Figure | Moving,
+        drawn: Axes | Figure,
         name: str,
         claim: str,
         caption: str = "",
         alt: str = "",
         headline: bool = False,
         of_vectors: bool = True,
+        moving: FuncAnimation | None = None,
     ) -> None:
-        """Save a figure as PNG and SVG, then show it with its caption; an animation as GIF, which waits for a reader.
+        """Save a figure as PNG and SVG, then show it with its caption; a moving one as GIF, which waits for a reader.
 
-        Args:
-            drawn: what ``lnsim.plots`` returned, or a figure of your own; the figure is closed afterwards.
-            name: subject; the file is called ``NN_name``.
-            claim: the sentence in bold: what the figure means.
-            caption: what is drawn.
-            alt: what is seen, with the numbers, for a reader who does not see it; by default the claim, and what the
-                axes say.
-            headline: True for the one figure that stands at the top of the index.
-            of_vectors: False where nothing in it comes from the page's vectors, so that it is no replica's.
+        It is what ``lnsim.plots`` returned, or one of your own; it is closed afterwards. The files are called
+        ``NN_name``. The claim, in bold, is what the figure means, the caption what is drawn, `alt` what is seen, with
+        the numbers: by default the claim, and what the axes say. One figure of all is the index's `headline`.
         """
         import matplotlib.pyplot as plt
+        from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-        from lnsim.plots.style import Moving
-
-        figure = drawn.figure if isinstance(drawn, Moving) else _figure_of(drawn)
+        figure = drawn.get_figure(root=True)
+        if not isinstance(figure, Figure):
+            raise NotebookError("Saving a figure: the Axes belongs to no figure.")
         alt = self._marked(alt or f"{claim} {_described(figure)}", of_vectors)
         label = self._label("Figure", name, of_vectors)
         if self._marked("", of_vectors):
@@ -245,11 +237,11 @@ class Page:
                 engine.set(rect=(0, 0, 1, 1 - 0.24 / figure.get_size_inches()[1]))
             figure.text(0.995, 0.995, "REPLICA", ha="right", va="top", fontsize=10, weight="bold", color="#bf4a00")
         folder, file = page_folder(self.study.name) / "figures", f"{self.number}_{name}"
-        if moving := isinstance(drawn, Moving):
-            picture = save_animation(drawn, folder, file)
+        if moving is not None:
+            picture = save_animation(moving, figure, folder, file)
         else:
             picture = save_figure(figure, folder, file, provenance.description(self._used.values()))
-        html = markup.figure(picture, alt, label, claim, caption, moving)
+        html = markup.figure(picture, alt, label, claim, caption, moving is not None)
         _show({"text/html": html}, {"lnsim": {"headline": True}} if headline else {})
         plt.close(figure)  # else JupyterLab would show it a second time
 
@@ -268,23 +260,12 @@ class Page:
         of_vectors: bool = True,
         verdicts: bool = False,
     ) -> None:
-        """Write a DataFrame as CSV, then show it as a table.
+        """Write a DataFrame as the CSV ``NN_name.csv``, with every digit, then show it as a table, as ``table`` does.
 
-        Args:
-            frame: what is written, with every digit.
-            name: subject; the file is called ``NN_name.csv``.
-            claim: the words in bold.
-            caption: what the columns mean, n, and the side of a p-value.
-            formats: by column, the format of its floats, where the usual one (three decimals, four for p) does not do.
-            labels: by column, what readers see in place of its name.
-            shown: the part or shape of it that stands on the page, where the whole is too long.
-            transpose: True to set attributes downwards, for few rows with many columns.
-            headline: True for the one table that stands on the index too: all its rows are in sight, and a stronger
-                line parts its groups.
-            kinds: column by whose values readers may filter the rows.
-            of_vectors: False where nothing in it comes from the page's vectors; the CSV then says so.
-            verdicts: True for the one table of verdicts: it stands on the index, all rows in sight, and its rows are
-                cards in a narrow window.
+        The caption says what the columns mean, n, and the side of a p-value. `shown` is the part or shape of the frame
+        that stands on the page, where the whole is too long. The `headline` table and the one of `verdicts` stand on
+        the index too: all their rows are in sight; of the first a stronger line parts the groups, of the other the rows
+        are cards in a narrow window. The CSV of one that is not `of_vectors`, and of a replica, says so in a column.
         """
         signed = frame
         if not of_vectors:
@@ -367,15 +348,6 @@ def _described(figure: Figure) -> str:
         panels.append(", ".join(filter(None, [ax.get_title(), *axes])))
     told = [panel for panel in panels if panel]
     return f"{count(len(panels), 'panel')}: {'; '.join(told)}." if told else ""
-
-
-def _figure_of(drawn: Axes | Figure) -> Figure:
-    from matplotlib.figure import Figure
-
-    found = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
-    if not isinstance(found, Figure):
-        raise NotebookError("Saving a figure: the Axes belongs to no figure.")
-    return found
 
 
 def _show(data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> None:

@@ -24,7 +24,7 @@ from lnsim.near_names import with_near_names
 from lnsim.report.markup import typographic
 from lnsim.tables import aligned, card, table
 from lnsim.text import printable
-from lnsim.words import count, header_text, p_value
+from lnsim.words import TEXTS, count, header_text, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,21 +35,7 @@ _INDENT = "\u00a0\u00a0"
 # Permutations behind the bands of a figure: enough for 2.5 % at either end, and a tenth of the time of 9,999.
 _MOST_FOR_BANDS = 999
 
-_ROWS: tuple[tuple[str, str, str], ...] = (
-    ("layers compared", "n_layers_compared", "d"),
-    ("mean cosine", "cosine_mean", ".4f"),
-    ("mean Pearson r", "pearson_mean", ".4f"),
-    ("  of permuted channels: mean", "null_mean", ".4f"),
-    ("  their standard deviation", "null_std", ".4f"),
-    ("p of this role alone", "pvalue", "p"),
-    ("mean Spearman r", "spearman_mean", ".4f"),
-    ("L2 of a - b over that of a", "rel_l2_mean", ".4f"),
-    ("stored values changed", "changed_ratio", ".1%"),
-    ("best offset of the layers", "best_offset", "+d"),
-    ("alignment rate", "alignment_rate", ".2f"),
-    ("margin", "margin", ".4f"),
-)
-"""Words, field and format of each line of the table; ``p`` has as many decimals as the permutations allow."""
+_ROWS: Sequence[tuple[str, str, str]] = TEXTS["comparison"]["measures"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,11 +143,7 @@ class Comparison:
 
     def rows_as_csv(self) -> str:
         """One line a role and layer: role, layer_a, layer_b, cosine, r."""
-        rows = [
-            (role, cell["layer_a"], cell["layer_b"], cell["cosine"], cell["r"])
-            for role, one in self.summary.roles.items()
-            for cell in asdict(one)["by_layer"]
-        ]
+        rows = [(role, *cell.values()) for role, one in self.summary.roles.items() for cell in one.by_layer]
         return "".join(f"{','.join(map(str, row))}\n" for row in [("role", "layer_a", "layer_b", "cosine", "r"), *rows])
 
     def to_frame(self) -> pd.DataFrame:

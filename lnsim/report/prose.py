@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import tomllib
 from functools import cache
 from typing import Any
 
@@ -20,23 +21,14 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from lnsim.errors import NotebookError
-from lnsim.report.markup import typographic
+from lnsim.report.markup import asset, typographic
 
 _FORMULA_ERRORS: tuple[type[Exception], ...] = tuple(
     kind for kind in vars(formula_errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )
 
-_TAGS = frozenset({
-    "a", "b", "br", "code", "dd", "del", "div", "dl", "dt", "em", "figcaption", "figure", "h3", "h4", "hr", "i",
-    "details", "summary", "img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "sup", "ul", "blockquote",
-    "svg", "line", "rect", "circle", "caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
-})  # fmt: skip
-_ATTRIBUTES = frozenset({
-    "class", "id", "alt", "role", "tabindex", "title", "scope", "colspan", "rowspan", "aria-label", "aria-labelledby",
-    "aria-hidden", "data-v", "data-kind", "data-label", "focusable",
-})  # fmt: skip
-_SHAPES = {"svg": ("viewBox",), "line": ("x1", "x2", "y1", "y2"), "rect": ("x", "y", "width", "height")}
-_SHAPES |= {"circle": ("cx", "cy", "r")}
+_ALLOWED = tomllib.loads(asset("allowed.toml"))
+_TAGS, _ATTRIBUTES = frozenset(_ALLOWED["tags"]), frozenset(_ALLOWED["attributes"])
 _NUMBERS = re.compile(r"-?[\d.]+( -?[\d.]+)*")
 _STYLE = re.compile(r"<style\b.*?</style>", re.DOTALL | re.IGNORECASE)
 _PICTURE = re.compile(r"data:image/(svg\+xml|png|gif|jpeg);base64,[A-Za-z0-9+/=]+")
@@ -69,7 +61,7 @@ def _allowed(tag: str, name: str, value: str) -> bool:
         return bool(_PICTURE.fullmatch(value))
     if tag == "a" and name == "href":
         return bool(_LINK.match(value))
-    if name in _SHAPES.get(tag, ()):
+    if name in _ALLOWED["shapes"].get(tag, ()):
         return bool(_NUMBERS.fullmatch(value))
     return name in _ATTRIBUTES
 

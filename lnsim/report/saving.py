@@ -22,9 +22,8 @@ from lnsim.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure
-
-    from lnsim.plots.style import Moving
 
 PAGE_VARIABLE = "LNSIM_PAGE_FOLDER"  # environment variable of a run's kernels: the folder of the page that they make
 _MARK = ".lnsim-reports"  # file that says of a folder that it is one of reports
@@ -91,7 +90,7 @@ def save_figure(figure: Figure, folder: Path, name: str, description: str) -> by
     return svg
 
 
-def save_animation(moving: Moving, folder: Path, name: str) -> bytes:
+def save_animation(moving: FuncAnimation, figure: Figure, folder: Path, name: str) -> bytes:
     """Write an animation as GIF and return its bytes; the same frames give the same bytes.
 
     Equal frames that follow each other are stored once and shown longer.
@@ -99,13 +98,9 @@ def save_animation(moving: Moving, folder: Path, name: str) -> bytes:
     from matplotlib.animation import PillowWriter
 
     _check(name)
-    writer = PillowWriter(fps=_FRAMES_PER_SECOND)
-    with tempfile.TemporaryDirectory() as scratch, _laid_out(moving.figure):
+    with tempfile.TemporaryDirectory() as scratch, _laid_out(figure):
         part = Path(scratch) / f"{name}.gif"
-        with writer.saving(moving.figure, str(part), dpi=_GIF_DPI):
-            for frame in range(moving.n_frames):
-                moving.draw(frame)
-                writer.grab_frame()
+        moving.save(part, PillowWriter(fps=_FRAMES_PER_SECOND), dpi=_GIF_DPI)
         gif = part.read_bytes()
     write_whole(folder / f"{name}.gif", gif)
     return gif

@@ -74,20 +74,15 @@ def table(
     cards: bool = False,
     csv: str = "",
 ) -> str:
-    """A DataFrame as a table in its scroll box.
+    """A DataFrame as a table in its scroll box, its caption the label, the claim in bold, more words, and a CSV's link.
 
-    Args:
-        frame: index and columns labelled; columns of one or two levels. A value may draw itself: it has ``html``, and
-            the ``number`` that sorts it. A column ``group`` says what a row's pair is; where a column ``relation`` says
-            it closer, that one is shown in its place.
-        caption_id: id of the caption, unique on the page.
-        label: for example ``Table 1.``; `claim` follows it in bold, then `caption`.
-        formats, labels, transpose: as those of ``Page.table``; a column is known by its last level.
-        parted: True for a stronger line wherever another group begins.
-        whole: True to show all rows of a long table at once.
-        kinds: column by whose values readers may filter; that of pairs, ``group``, counts only where it holds groups.
-        cards: True where a narrow window shows each row as a card, its cells below one another.
-        csv: where its CSV lies, seen from the page; the caption ends with a link to it.
+    Index and columns are labelled; columns have one or two levels, and are known by the last. A value may draw itself:
+    it has ``html``, and the ``number`` that sorts it. `formats` are those of floats, by column, where the usual one
+    (three decimals, four for p) does not do, `labels` what readers see in place of a column's name. A column ``group``
+    says what a row's pair is; where a column ``relation`` says it closer, that one is shown in its place. Readers may
+    filter by the column `kinds`; that of pairs counts only where it holds groups. `parted` draws a stronger line where
+    another group begins, `transpose` sets attributes downwards, `whole` shows all rows of a long table at once, `cards`
+    each row as a card in a narrow window. The id of the caption is unique on the page.
     """
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")

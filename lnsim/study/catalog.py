@@ -20,23 +20,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from lnsim.checkpoint.families.table import ROLES
 from lnsim.errors import StudyError
 from lnsim.paths import studies_dir
+from lnsim.words import TEXTS
 
 _NUMBERS = tuple(f"{number:02d}" for number in range(16))  # notebook numbers that a study may speak of
 _GROUPINGS = ("kind", "family")  # by what the models of a study can be grouped
 # Kinds of matrices that a study may speak of, by the name that their last part has in the file.
 MATRIX_KINDS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
-KINDS: Mapping[str, str] = {
-    "exact_copy": "the norms of b are those of a, bit for bit",
-    "fine_tune": "b was trained further from a",
-    "derived": "b was made from a, in a way that the study tells",
-    "depth_expanded": "b has layers of a, some of them repeated",
-    "shared_base": "both were trained further from one checkpoint",
-    "common_ancestor": "both have layers that come from one checkpoint",
-    "related": "a relation is documented or plain, its course is not",
-    "disputed": "a relation is claimed and denied; the pair is no control",
-    "independent": "no relation is known: presumed strangers",
-}
+KINDS: Mapping[str, str] = TEXTS["relations"]
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
 _RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))  # these share an origin
@@ -210,11 +201,10 @@ class Study(Struct, frozen=True, forbid_unknown_fields=True):
 
     def model(self, key: str) -> Model:
         """The model of a key; StudyError names the keys there are."""
-        for model in self.models:
-            if model.key == key:
-                return model
-        known = ", ".join(model.key for model in self.models)
-        raise StudyError(f"Study '{self.name}' has no model '{key}'; its models are {known}.")
+        models = {model.key: model for model in self.models}
+        if key not in models:
+            raise StudyError(f"Study '{self.name}' has no model '{key}'; its models are {', '.join(models)}.")
+        return models[key]
 
     def relation(self, a: str, b: str) -> Relation:
         """How two models are related, in either order: by descent where the study made its models, else as it states.

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
-from lnsim.checkpoint.extract import extract_many, load
-from lnsim.checkpoint.reading import Question
+from lnsim.checkpoint.extract import extract_and_keep, load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import ComparisonError, LnsimError, StudyError
 from lnsim.measure.comparable import common_roles
@@ -71,9 +70,7 @@ def _stored(source: str, name: str) -> tuple[str, NormVectors]:
     """The name under which a source is stored, and its vectors; read and kept where it is not yet."""
     if not Path(source).exists():
         return source, load(source)
-    (found,) = extract_many([Question.of(source)], out=vectors_dir() / name)
-    if isinstance(found, LnsimError):
-        raise found
+    found = extract_and_keep(source, out=vectors_dir() / name)
     return str(found.path and found.path.stem), found
 
 

@@ -27,10 +27,6 @@ class StudyVectors:
     vectors: Mapping[str, NormVectors]
     missing: Mapping[str, str]
 
-    def __post_init__(self) -> None:
-        if both := set(self.vectors) & set(self.missing):
-            raise StudyError(f"Gathering vectors: {', '.join(sorted(both))} cannot be both there and missing.")
-
 
 def fetch_command(study: Study) -> str:
     """The command that brings a study's vectors: from the Hub, by training its models, or out of the repository."""

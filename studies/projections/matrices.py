@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from lnsim.checkpoint.format.decode import DTYPES, decode
 from lnsim.checkpoint.format.header import TensorInfo
-from lnsim.checkpoint.source import Checkpoint
+from lnsim.checkpoint.format.ranges import part_range
+from lnsim.checkpoint.source import Checkpoint, no_progress
 from lnsim.errors import FormatError, TensorNotFoundError, UnsupportedDtypeError
 
 __all__ = ["WeightMatrix", "find_weights"]
@@ -63,7 +64,7 @@ class WeightMatrix:
         """
         columns = self.shape[1]
         row_bytes = columns * DTYPES[self.info.dtype].itemsize
-        data = self.opened.read_part(self.info.name, start * row_bytes, stop * row_bytes)
+        data = _read_part(self.opened, self.info.name, start * row_bytes, stop * row_bytes)
         where = f"rows [{start}, {stop}) of '{self.info.name}' of {self.opened.where}"
         return decode(data, self.info.dtype, (stop - start, columns), where=where)
 
@@ -71,6 +72,17 @@ class WeightMatrix:
         """The matrix from top to bottom, `rows` rows at a time; the last block may be shorter."""
         for start in range(0, self.shape[0], rows):
             yield self.read_rows(start, min(start + rows, self.shape[0]))
+
+
+def _read_part(opened: Checkpoint, name: str, start: int, stop: int) -> bytes:
+    """The bytes ``[start, stop)`` of one tensor; FormatError where ranks share it."""
+    if any(name in header.tensors for header in opened.copies.values()):
+        raise FormatError(
+            f"Reading {opened.where}: tensor {name!r:.160} is split over ranks, and its parts are not put together."
+        )
+    shard = opened.shard_of[name]
+    (data,) = opened.fetch([(shard, part_range(opened.headers[shard], name, start, stop))], no_progress)
+    return data
 
 
 def find_weights(

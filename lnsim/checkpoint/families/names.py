@@ -53,11 +53,10 @@ def adapter_kind(names: Iterable[str]) -> str | None:
     every = "\n".join(names)  # looked through as one text first: some checkpoints have 100,000 names
     marks = [mark for mark in ADAPTERS if mark in every]
     parts = (part for name in (every.split("\n") if marks else ()) for part in name.split(".")[-3:])
-    return next((ADAPTERS[mark] for part in parts for mark in marks if _has_end(part, mark)), None)
-
-
-def _has_end(part: str, mark: str) -> bool:
-    return part.endswith(mark) if mark.startswith("_") else part.startswith(mark)
+    ends = (
+        (mark, part.endswith(mark) if mark[0] == "_" else part.startswith(mark)) for part in parts for mark in marks
+    )
+    return next((ADAPTERS[mark] for mark, has_it in ends if has_it), None)
 
 
 def _without_inner(parts: list[str]) -> tuple[list[str], list[str]]:
@@ -138,6 +137,6 @@ def collapse(names: Iterable[NormName], limit: int = 12) -> list[str]:
     return [*forms[:limit], f"and {len(forms) - limit} more"]
 
 
-def _shorten(template: str, width: int = 100) -> str:
+def _shorten(template: str) -> str:
     text = template if template.isprintable() else repr(template)[1:-1]
-    return text if len(text) <= width else text[: width - 3] + "..."
+    return text if len(text) <= 100 else text[:97] + "..."

@@ -82,7 +82,6 @@ class _Cursor:
             self.base, self.data, self.at = self.position, b"", 0
 
     def number(self, code: str) -> Any:
-        """One number of a ``struct`` code."""
         size = calcsize(code)
         self.need(size)
         (value,) = unpack_from(code, self.data, self.at)
@@ -90,7 +89,6 @@ class _Cursor:
         return value
 
     def count(self, code: str, most: int, what: str) -> int:
-        """A number that must not be larger."""
         value = int(self.number(code))
         if value > most:
             raise HeaderError(f"at most {most} {what} were expected, found {value}.")

@@ -148,17 +148,12 @@ class Header:
 def parse_header(
     data: bytes, file_size: int | None = None, *, where: str = "a safetensors file", lenient: bool = False
 ) -> Header:
-    """Parse and validate the header at the start of a file.
+    """Parse and validate the header at the start of a file, ``data`` going at least as far as the header does.
 
-    Args:
-        data: the start of the file, at least as far as the header goes; more does no harm.
-        file_size: bytes of the whole file, checked against the last tensor's end; None skips this check.
-        where: the file, for messages, as ``repo@commit/file``.
-        lenient: keep apart, with the reasons, tensors of an unknown dtype or a wrong size, and those beyond the end of
-            a file that was cut off, so that what is sound can be read.
-
-    Raises:
-        HeaderError: when the header is not valid, or ``data`` ends before it does.
+    With ``file_size``, in bytes, the last tensor's end is held against that of the file; ``where`` is the file, for
+    messages. A lenient reading keeps apart, with the reasons, tensors of an unknown dtype or a wrong size, and those
+    beyond the end of a file that was cut off, so that what is sound can be read. Raises HeaderError when the header is
+    not valid, or ``data`` ends before it does.
 
     >>> entry = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
     >>> parse_header(len(entry).to_bytes(8, "little") + entry, file_size=8 + len(entry) + 8).tensors["w"].shape

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
+from lnsim.checkpoint.format.header_json import FORMATS
 from lnsim.checkpoint.source import parse_json
 from lnsim.errors import FormatError, named
 
@@ -29,12 +30,6 @@ _TORCH_NAME, _TORCH_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 _SECONDARY = ("consolidated", "adapter_model")
 _MAX_NAME = 255  # of a file, on the usual disks
 _MOST_PARTS = 1000  # of a GGUF model that is split
-_OTHER_FORMATS = {
-    "PyTorch pickles": (".bin", ".pt", ".pth", ".ckpt"),
-    "TensorFlow": (".h5", ".index"),
-    "Flax": (".msgpack",),
-    "ONNX": (".onnx",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +243,8 @@ def _no_safetensors(top: list[str], nested: list[str], typed: str) -> str:
     lead = f"{SINGLE_NAME} or {INDEX_NAME} was expected, found "
     below = f"safetensors files in sub-folders only ({_some(nested)}). Name one folder or file instead, for example "
     below += f"{typed}/{nested[0].rpartition('/')[0]:.160}." if nested else ""
-    for kind, endings in _OTHER_FORMATS.items():
-        found = [name for name in top if name.endswith(endings)]
+    for kind, endings in FORMATS["others"].items():
+        found = [name for name in top if name.endswith(tuple(endings))]
         if found:
             if nested:
                 return f"{lead}{kind} ({_some(found)}) and {below}"

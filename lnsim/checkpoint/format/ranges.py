@@ -47,11 +47,6 @@ class Read:
     span: ByteRange
     parts: tuple[tuple[str, ByteRange], ...]
 
-    def __post_init__(self) -> None:
-        for name, part in self.parts:
-            if part.start < self.span.start or part.stop > self.span.stop:
-                raise RangeError(f"Tensor {name!r} at {part} does not lie inside the read {self.span}.")
-
 
 def tensor_range(header: Header, name: str) -> ByteRange | None:
     """Bytes of a tensor in its file, None where it has none; raises TensorNotFoundError."""

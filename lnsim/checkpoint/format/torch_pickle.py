@@ -150,7 +150,6 @@ class _Machine:
         self.memo: dict[int, Any] = {}
 
     def run(self) -> Any:
-        """The value that the pickle describes."""
         while True:
             code = self.take("<B")
             if code == 0x2E:  # STOP
@@ -158,7 +157,6 @@ class _Machine:
             self.step(code)
 
     def take(self, kind: str) -> Any:
-        """A number of the pickle."""
         size = calcsize(kind)
         if self.at + size > len(self.data):
             raise HeaderError(f"data.pkl ends at its byte {len(self.data)} without an end.")
@@ -167,7 +165,6 @@ class _Machine:
         return value
 
     def raw(self, n_bytes: int) -> bytes:
-        """So many bytes of the pickle."""
         if self.at + n_bytes > len(self.data):
             raise HeaderError(f"data.pkl ends at its byte {len(self.data)}, within a text of {n_bytes} bytes.")
         self.at += n_bytes
@@ -182,7 +179,6 @@ class _Machine:
         return text
 
     def pop(self) -> Any:
-        """The last value."""
         if not self.stack:
             raise HeaderError("data.pkl takes more values than it gives.")
         return self.stack.pop()
@@ -197,7 +193,6 @@ class _Machine:
         raise HeaderError("data.pkl has no mark where it needs one.")
 
     def step(self, code: int) -> None:
-        """One opcode."""
         self.made += code in _EMPTY or code in _TUPLES or code == 0x74
         if self.made > _MOST_MADE:
             raise HeaderError(f"at most {_MOST_MADE} dicts, lists and tuples were expected in data.pkl.")
@@ -227,7 +222,6 @@ class _Machine:
         return value
 
     def get(self, number: int) -> None:
-        """Put a value of the memo on the stack."""
         if number not in self.memo:
             raise HeaderError(f"data.pkl takes value {number}, which it never gave.")
         self.stack.append(self.memo[number])
@@ -268,16 +262,13 @@ class _Machine:
         self.stack.append(Storage(_STORAGES[kind], told[2]))
 
     def long(self) -> None:
-        """A whole number of any length."""
         self.stack.append(int.from_bytes(self.raw(self.take("<B")), "little", signed=True))
 
     def reduce(self) -> None:
-        """Call the name below the arguments."""
         args = self.pop()
         self.stack.append(_called(self.pop(), args))
 
     def append(self, values: list[Any]) -> None:
-        """Put values into the last list."""
         if not isinstance(target := self.top(), list):
             raise HeaderError("a list was expected in data.pkl.")
         target += values

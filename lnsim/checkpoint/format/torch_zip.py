@@ -71,7 +71,10 @@ def torch_header(ask: Ask, start: bytes, file_size: int, where: str) -> Header:
         begin = pickle.start(alignment)
         text = start[begin : begin + pickle.size]
         if len(text) < pickle.size:
-            text = ask(ByteRange(begin, _inside(begin + pickle.size, file_size)))
+            stop = begin + pickle.size
+            if stop > file_size:
+                raise HeaderError(f"data.pkl up to byte {stop} was expected, the file ends at byte {file_size}.")
+            text = ask(ByteRange(begin, stop))
         return _header(state_dict(text), members, root, alignment, file_size)
 
 
@@ -180,12 +183,6 @@ def _alignment(members: Mapping[str, Member], root: str, start: bytes) -> int:
         raise HeaderError("a little-endian file was expected, found one of another byte order.")
     number = b"" if told is None else start[told.start(64) : told.start(64) + told.size]
     return int(number) if number.isdigit() and 0 < int(number) <= 1 << 20 else 64
-
-
-def _inside(stop: int, file_size: int) -> int:
-    if stop > file_size:
-        raise HeaderError(f"data.pkl up to byte {stop} was expected, the file ends at byte {file_size}.")
-    return stop
 
 
 def _header(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.errors import GatedError, HubError, NetworkError, RepoNotFoundError, RevisionError
 from lnsim.text import printable
+from lnsim.words import TEXTS
 
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 _WINDOW_OVER = re.compile(r'"\w{1,40}"\s*;\s*r\s*=\s*\d{1,9}\s*;\s*t\s*=\s*(\d{1,9})', re.ASCII)
@@ -18,13 +19,6 @@ _BY_THE_WAY = frozenset({502, 504})
 _LONGEST_REASON = 300
 _ON_THE_TOKEN = re.compile(r"token|credential|expired", re.IGNORECASE)
 _USUAL = "Invalid username or password"  # the Hub's answer to anyone who asks for a repo that is not there
-_WORDS = {
-    407: "a proxy on the way wants a login (407): write http://user:password@host:port in HTTPS_PROXY or HTTP_PROXY",
-    410: "it was there once and is gone for good (410)",
-    416: "the server says that the file has no such bytes (416)",
-    451: "it may not be served, for legal reasons (451)",
-    511: "the network wants a login first (511): open any page in a browser",
-}
 
 
 class TryAgainError(Exception):
@@ -105,7 +99,7 @@ def check_status(
         raise ForbiddenError(f"{lead} the server refused access ({status}).{advice if has_token else ''}{reason}")
     if status == 404:
         raise NotThereError(f"{lead} not found (404).")
-    raise HubError(f"{lead} {_WORDS.get(status, f'the server answered {status}')}.{reason}")
+    raise HubError(f"{lead} {TEXTS['statuses'].get(str(status), f'the server answered {status}')}.{reason}")
 
 
 def _raise_of_the_hub(status: int, headers: Mapping[str, str], lead: str, reason: str, has_token: bool) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -309,17 +309,15 @@ class RemoteShard:
                     address, span, where=self.where, may_be_clipped=may_be_clipped, leave_if_dead=True
                 )
             except (ForbiddenError, DeadAddressError):
-                address = self._resolve() if own else self._known_address(instead_of=address)
+                resolve = self.transport.resolve
+                address = resolve(self.url, where=self.where) if own else self._known_address(instead_of=address)
         return self.transport.get_range(address, span, where=self.where, may_be_clipped=may_be_clipped)
 
     def _known_address(self, *, instead_of: httpx.URL | None = None) -> httpx.URL:
         with self._lock:
             if self._address is None or self._address is instead_of:
-                self._address = self._resolve()
+                self._address = self.transport.resolve(self.url, where=self.where)
             return self._address
-
-    def _resolve(self) -> httpx.URL:
-        return self.transport.resolve(self.url, where=self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,12 +342,10 @@ class Window:
     def size(self, names: Collection[str]) -> int:
         """Bytes to ask for first of a shard that holds these tensors."""
         header = sum(len(name.encode("utf-8", "surrogatepass")) for name in names) + self.per_entry * len(names)
-        return max(_LEAST, int(header) + _AROUND + self._norms_in_front(sorted(names)))
-
-    def _norms_in_front(self, names: Iterable[str]) -> int:
-        """Bytes of the norms that come first, in the order of the names that writers use within a dtype."""
-        count = sum(1 for _ in takewhile(_like_a_norm, names))
-        return count * self.norm_bytes + _SMALL_TENSORS if count and self.norm_bytes else 0
+        # The norms that come first, in the order of the names that writers use within a dtype.
+        n_norms = sum(1 for _ in takewhile(_like_a_norm, sorted(names)))
+        norms = n_norms * self.norm_bytes + _SMALL_TENSORS if n_norms and self.norm_bytes else 0
+        return max(_LEAST, int(header) + _AROUND + norms)
 
 
 def _row_bytes(header: Header) -> int:
