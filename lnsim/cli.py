@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130  # exit code after Ctrl-C: 128 and the signal's number, as shells have it
 _TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_ABOUT: Mapping[str, Any] = _TEXTS.pop("lnsim")
 _SHARED: Mapping[str, Any] = _TEXTS.pop("shared")  # arguments of several commands
 _SOURCE: str = _SHARED["source"]["help"]
 _HELP_WIDTH = 79
@@ -202,18 +203,12 @@ def _study(options: argparse.Namespace) -> int:
 
     path = new_study(options.name, options.sources)
     words = {"path": from_here(path), "run": f"python run_all.py --study {options.name}"}
-    told = "{path}: add the relations that are known, then {run}".format(**words)
-    print(json_text(words) if options.json else told)
+    print(json_text(words) if options.json else "{path}: add the relations that are known, then {run}".format(**words))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="lnsim",
-        description="Read only the normalisation weights of model checkpoints, and measure what they say about a "
-        "common origin.",
-        epilog="`lnsim COMMAND --help` shows the options of a command, with examples.",
-    )
+    parser = _Parser(prog="lnsim", **_ABOUT)
     parser.add_argument("--version", action="version", version=f"lnsim {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     of_many = {"relatives": cli_many.relatives, "matrix": cli_many.matrix, "atlas": cli_atlas.atlas}

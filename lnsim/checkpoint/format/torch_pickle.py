@@ -204,7 +204,9 @@ class _Machine:
         elif code in _PUTS:
             self.memo[self.take(_PUTS[code])] = self.top()
         elif code in _GETS:
-            self.get(self.take(_GETS[code]))
+            if (number := self.take(_GETS[code])) not in self.memo:
+                raise HeaderError(f"data.pkl takes value {number}, which it never gave.")
+            self.stack.append(self.memo[number])
         elif code in _CONSTANTS:
             self.stack.append(_CONSTANTS[code])
         elif code in _EMPTY:
@@ -220,11 +222,6 @@ class _Machine:
         """The last value, left where it is."""
         self.stack.append(value := self.pop())
         return value
-
-    def get(self, number: int) -> None:
-        if number not in self.memo:
-            raise HeaderError(f"data.pkl takes value {number}, which it never gave.")
-        self.stack.append(self.memo[number])
 
     def name(self, text: str) -> None:
         """Put a name on the stack; HeaderError for one that no state dict needs."""
