@@ -212,11 +212,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lnsim {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     of_many = {"relatives": cli_many.relatives, "matrix": cli_many.matrix, "atlas": cli_atlas.atlas}
-    for name, work in {
+    work: dict[str, Callable[[argparse.Namespace], int]] = {
         "inspect": _inspect, "extract": _extract, "compare": _compare,
-        **{name: partial(_many, work) for name, work in of_many.items()}, "list": _list, "study": _study,
-    }.items():  # fmt: skip
-        _command(commands, name, work)
+        **{name: partial(_many, lines) for name, lines in of_many.items()}, "list": _list, "study": _study,
+    }  # fmt: skip
+    for name, does in work.items():
+        _command(commands, name, does)
     return parser
 
 

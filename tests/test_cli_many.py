@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 from command_line import run
-from made_vectors import drawn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 from test_two_models import Ran, ran
 
 import lnsim
-from lnsim.cli_many import told
-from lnsim.measure.many import matrix
 from lnsim.paths import stored_models
 
 __all__ = ["ran"]

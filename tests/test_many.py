@@ -128,7 +128,9 @@ def test_the_strengths_are_those_of_the_verdicts() -> None:
 
 @pytest.mark.parametrize(("n_models", "in_parts"), [(14, False), (16, True), (47, True)])
 def test_among_however_many_pairs_a_copy_is_called_strong_and_no_stranger(n_models: int, in_parts: bool) -> None:
-    models = {str(seed): made(stack(2, seed=seed)) for seed in range(n_models - 1)} | {"copy": made(noisy(stack(2, seed=0)))}
+    models = {str(seed): made(stack(2, seed=seed)) for seed in range(n_models - 1)} | {
+        "copy": made(noisy(stack(2, seed=0)))
+    }
     first, *others = matrix(models)
     assert (first["a"], first["b"], first["strength"]) == ("0", "copy", "strong")
     assert first["p_adjusted"] == pytest.approx(math.comb(n_models, 2) * first["pvalue"])
