@@ -9,8 +9,7 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from lnsim.errors import SourceError
@@ -37,30 +36,25 @@ def needed(name: str) -> Any:
 @contextmanager
 def engine(scheduler: str | None = None) -> Iterator[Run[Any]]:
     """What runs blocks: threads by default, else the cluster at an address; SourceError where nobody answers there."""
-    if scheduler is None:
-        dask = needed("dask")
-        yield lambda function, arguments: _windows(
-            arguments, lambda some: dask.compute(*(dask.delayed(function)(*one) for one in some), scheduler="threads")
-        )
-        return
-    distributed = needed("distributed")
+    dask, client = needed("dask"), None if scheduler is None else _client(scheduler)
+
+    def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        waiting = iter(arguments)
+        while some := [dask.delayed(function, pure=False)(*one) for one in itertools.islice(waiting, _AT_ONCE)]:
+            if client is None:
+                yield from dask.compute(*some, scheduler="threads")
+            else:
+                yield from client.gather(client.compute(some, retries=_RETRIES))
+
+    with client or nullcontext():
+        yield run
+
+
+def _client(address: str) -> Any:
     try:
-        client = distributed.Client(scheduler, timeout=10, set_as_default=False)
+        return needed("distributed").Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
         raise SourceError(
-            f"Asking the Dask scheduler at '{scheduler}': no answer ({str(error) or type(error).__name__}). Start one "
+            f"Asking the Dask scheduler at '{address}': no answer ({str(error) or type(error).__name__}). Start one "
             "with `dask scheduler`, or leave --scheduler out."
         ) from None
-
-    def on_cluster(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        submit = partial(client.submit, function, pure=False, retries=_RETRIES)
-        return _windows(arguments, lambda some: client.gather([submit(*one) for one in some]))
-
-    with client:
-        yield on_cluster
-
-
-def _windows(arguments: Iterable[tuple[Any, ...]], work: Callable[[list[Any]], Iterable[Any]]) -> Iterator[Any]:
-    waiting = iter(arguments)
-    while some := list(itertools.islice(waiting, _AT_ONCE)):
-        yield from work(some)

@@ -15,7 +15,6 @@ Memory is that of some blocks and of the pairs that pass, whatever the number of
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -42,6 +41,7 @@ _TESTS = 4  # pairs in a block of full tests
 Passed = tuple[float, int, int]
 """A similarity, and the rows of the two models; of a query the second alone counts."""
 _Live = npt.NDArray[np.bool_]
+_Block = tuple[int, _Live]
 _Pair = tuple[float, NormVectors | Entry, Entry]
 _Tested = tuple[Rows, PairTest | None]
 
@@ -63,44 +63,40 @@ def relatives(
 
     The query's own extract, at the same commit, is passed over where the atlas has it.
     """
-    size, mine = query.hidden_size, sketch(query)
+    size = query.hidden_size
     entries = [one if one is None or not _is(one, query) else None for one in atlas.of_size(size)]
-    live = np.array([one is not None for one in entries], dtype=bool)
-    threshold = lets_in(int(live.sum()), size)
+    blocks, n_live = _blocks(entries), sum(one is not None for one in entries)
     with engine(scheduler) as run:
-        jobs = ((atlas.folder, size, block, live[slice(*block)], mine, threshold) for block in _blocks(len(live)))
-        n, passed, best = 0, list[Passed](), list[Passed]()
-        for count, some in run(_screen_query, jobs):
+        jobs = ((atlas.folder, size, sketch(query), block, lets_in(n_live, size), _BEST) for block in blocks)
+        n, passed = 0, list[_Pair]()
+        for count, some in run(_screen, jobs):
             n += count
-            passed += [one for one in some if one[0] >= threshold]
-            best = heapq.nlargest(_BEST, [*best, *some])
-        chosen: list[_Pair] = [
-            (close, query, b) for close, _, row in dict.fromkeys([*best, *passed]) if (b := entries[row]) is not None
-        ]
+            passed += [(close, query, b) for close, _, row in some if (b := entries[row]) is not None]
+        passed = sorted(passed, key=lambda one: -one[0])
+        chosen = [one for place, one in enumerate(passed) if place < _BEST or one[0] >= lets_in(n_live, size)]
         found = _full_tests(atlas.folder, run, chosen, n, most, seed)
     return Search(sum(not _is(one, query) for one in atlas.entries.values()), n, found)
 
 
 def pairs(atlas: Atlas, most: int = MOST, seed: int = 0, scheduler: str | None = None) -> Search:
     """Every pair of the atlas that may be related, of one hidden size each; raises LnsimError as ``relatives``."""
-    sizes = sorted({entry.hidden_size for entry in atlas.entries.values()})
     with engine(scheduler) as run:
         n, passed = 0, list[_Pair]()
-        for size in sizes:
+        for size in sorted({entry.hidden_size for entry in atlas.entries.values()}):
             entries = atlas.of_size(size)
-            live = np.array([one is not None for one in entries], dtype=bool)
-            threshold = lets_in(math.comb(int(live.sum()), 2), size)
-            blocks = itertools.combinations_with_replacement(_blocks(len(live)), 2)
-            jobs = ((atlas.folder, size, a, b, live[slice(*a)], live[slice(*b)], threshold) for a, b in blocks)
-            for count, some in run(_screen_pairs, jobs):
+            threshold = lets_in(math.comb(sum(one is not None for one in entries), 2), size)
+            both = itertools.combinations_with_replacement(_blocks(entries), 2)
+            for count, some in run(_screen, ((atlas.folder, size, *blocks, threshold) for blocks in both)):
                 n += count
-                both = ((s, entries[one], entries[other]) for s, one, other in some)
-                passed += [(s, a, b) for s, a, b in both if a is not None and b is not None]
+                named = ((close, entries[one], entries[other]) for close, one, other in some)
+                passed += [(close, a, b) for close, a, b in named if a is not None and b is not None]
         return Search(len(atlas.entries), n, _full_tests(atlas.folder, run, passed, n, most, seed))
 
 
-def _blocks(n_rows: int) -> list[tuple[int, int]]:
-    return [(start, min(start + store.BLOCK, n_rows)) for start in range(0, n_rows, store.BLOCK)]
+def _blocks(entries: Sequence[Entry | None]) -> list[_Block]:
+    """Rows of the store, some at a time: where they begin, and which of them count."""
+    live = np.array([one is not None for one in entries], dtype=bool)
+    return [(start, live[start : start + store.BLOCK]) for start in range(0, len(live), store.BLOCK)]
 
 
 def _is(entry: Entry, query: NormVectors) -> bool:
@@ -123,39 +119,28 @@ def _full_tests(
     )
 
 
-def _screen_query(
-    folder: Path, size: int, block: tuple[int, int], live: _Live, query: Sketch, threshold: float
+def _screen(
+    folder: Path, size: int, one: _Block | Sketch, other: _Block, least: float, best: int = 0
 ) -> tuple[int, list[Passed]]:
-    """How many of a block can be compared with the query, and those that pass or are among its best."""
-    found = read_block(folder, size, *block, roles=query.keys())
-    total, n_roles = np.zeros(len(live), np.float32), np.zeros(len(live), np.int64)
-    for role, rows in found.items():
-        total += rows @ query[role]
-        n_roles += _has(rows)
-    comparable = live & (n_roles > 0)
-    values = np.where(comparable, total / np.maximum(n_roles, 1), -np.inf)
-    best = np.argsort(-values, kind="stable")
-    n = max(_BEST, int(np.count_nonzero(values >= threshold)))
-    return int(comparable.sum()), [(float(values[i]), 0, block[0] + int(i)) for i in best[:n] if comparable[i]]
-
-
-def _screen_pairs(
-    folder: Path, size: int, one: tuple[int, int], other: tuple[int, int], live_a: _Live, live_b: _Live, least: float
-) -> tuple[int, list[Passed]]:
-    """How many pairs of two blocks can be compared, and those that pass."""
-    rows_a = read_block(folder, size, *one)
-    rows_b = rows_a if one == other else read_block(folder, size, *other)
-    shape = len(live_a), len(live_b)
-    total, n_roles = np.zeros(shape, np.float32), np.zeros(shape, np.int8)
+    """How many pairs of two blocks, or of a query and a block, can be compared, and those that pass or are the best."""
+    start, live = other
+    rows_b = read_block(folder, size, start, start + len(live))
+    if isinstance(one, tuple):
+        first, live_a = one
+        rows_a = rows_b if first == start else read_block(folder, size, first, first + len(live_a))
+    else:
+        first, live_a, rows_a = 0, np.array([True]), {role: row[np.newaxis] for role, row in one.items()}
+    total, n_roles = (np.zeros((len(live_a), len(live)), kind) for kind in (np.float32, np.int8))
     for role in rows_a.keys() & rows_b.keys():
         total += rows_a[role] @ rows_b[role].T
         n_roles += np.outer(_has(rows_a[role]), _has(rows_b[role]))
-    comparable = (n_roles > 0) & np.outer(live_a, live_b)
-    if one == other:
+    comparable = (n_roles > 0) & np.outer(live_a, live)
+    if rows_a is rows_b:
         comparable = np.triu(comparable, 1)
-    close = np.argwhere(comparable & (total >= least * n_roles))
-    passed = [(float(total[i, j] / n_roles[i, j]), one[0] + int(i), other[0] + int(j)) for i, j in close]
-    return int(comparable.sum()), passed
+    close = np.where(comparable, total / np.maximum(n_roles, 1), -np.inf)
+    enough = min(least, np.sort(close, axis=None)[-best:].min()) if best else least
+    passed = np.argwhere(comparable & (close >= enough))
+    return int(comparable.sum()), [(float(close[i, j]), first + int(i), start + int(j)) for i, j in passed]
 
 
 def _has(rows: npt.NDArray[np.float32]) -> _Live:

@@ -122,23 +122,19 @@ class Atlas:
         answers = extract_many(questions, out=self.folder / _EXTRACTS, in_flight=in_flight, progress=progress)
         done: list[Added] = []
         new: dict[int, list[tuple[Entry, Sketch]]] = {}
-        for one, vectors in zip(wanted, answers, strict=True):
-            if isinstance(vectors, LnsimError):
-                done.append(Added(one, vectors))
+        for one, found in zip(wanted, answers, strict=True):
+            if isinstance(found, LnsimError):
+                done.append(Added(one, found))
                 continue
-            size = vectors.hidden_size
-            row, path = (
-                self._n_rows.get(size, 0) + len(new.get(size, ())),
-                "" if vectors.path is None else vectors.path.name,
-            )
-            told = (vectors.source, vectors.commit, vectors.digest, path, size, row)
-            entry = Entry(one.source, one.roles, one.known, *told)
+            size, path = found.hidden_size, found.path.name if found.path else ""
+            row = self._n_rows.get(size, 0) + len(new.get(size, ()))
+            entry = Entry(one.source, one.roles, one.known, found.source, found.commit, found.digest, path, size, row)
             kept = self.entries.get(entry.key)
-            same = kept is not None and msgspec.structs.replace(kept, row=entry.row, known=entry.known) == entry
-            if not same:
-                new.setdefault(size, []).append((entry, sketch(vectors)))
-            result = kept if same and kept is not None else entry
-            done.append(Added(one, result, not same, vectors.requests, vectors.bytes_received))
+            if kept is not None and msgspec.structs.replace(kept, row=row, known=one.known) == entry:
+                done.append(Added(one, kept, False, found.requests, found.bytes_received))
+            else:
+                new.setdefault(size, []).append((entry, sketch(found)))
+                done.append(Added(one, entry, True, found.requests, found.bytes_received))
         self._write(new)
         yield from done
 
