@@ -96,8 +96,8 @@ def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
     every = choice.every_tower
     templates = Counter(norm.template for norm in evidence.norms)  # a model has many norms and few templates
     known = count_block_names(templates, every)
-    for family in FAMILIES:
-        towers = _towers_of(family, config, evidence) if choice.model_type in family.native else ()
+    for family in (one for one in FAMILIES if choice.model_type in one.native):
+        towers = _towers_of(family, config, evidence)
         towers = tuple(tower for tower in towers if count_block_names(templates, [tower]))
         if (number := count_block_names(templates, towers)) > known:
             known, own = number, {tower.stack.tower for tower in towers}
