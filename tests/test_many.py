@@ -20,6 +20,7 @@ from lnsim.measure.pair_test import LEVELS, PairTest, Stack, _interval, _looks, 
 from lnsim.measure.permutation import order_stream, permuted_sums
 from lnsim.measure.rows import ranks
 from lnsim.measure.verdict import STRENGTHS as OF_VERDICTS
+from lnsim.paths import stored_models
 from studies.zoo.plan import full_zoo
 
 RECIPES = {recipe.name: recipe for recipe in full_zoo()}
@@ -128,7 +129,8 @@ def test_the_strengths_are_those_of_the_verdicts_and_permutations_are_enough_for
 
 @cache
 def zoo() -> dict[str, NormVectors]:
-    return {name: lnsim.load(name) for name in RECIPES}
+    stored = stored_models()
+    return {name: lnsim.load(stored[name]) for name in RECIPES}
 
 
 def line(name: str) -> set[str]:
