@@ -123,13 +123,12 @@ def stored_models() -> Mapping[str, Path]:
     ``data/vectors``, so that both stay reachable. With an installed package these are the extracts that it brings along
     and those below the working directory; of two with the same path the latter is taken.
     """
-    folders = dict.fromkeys((project_root() / _VECTORS, vectors_dir()))
-    below = {
-        path.relative_to(folder).as_posix().removesuffix(_SUFFIX): path
-        for folder in folders
-        for path in folder.rglob(f"*{_SUFFIX}")
-        if not path.name.startswith(".")
-    }
+    below: dict[str, Path] = {}
+    for folder in dict.fromkeys((project_root() / _VECTORS, vectors_dir())):
+        for where, _, files in os.walk(folder):
+            inside = "" if where == str(folder) else f"{Path(where).relative_to(folder).as_posix()}/"
+            names = (name for name in files if name.endswith(_SUFFIX) and not name.startswith("."))
+            below |= {inside + name.removesuffix(_SUFFIX): Path(where, name) for name in names}
     stems = {name: name.rpartition("/")[2] for name in below}
     uses = Counter(stems.values())
     named = {stems[name] if uses[stems[name]] == 1 else name: path for name, path in below.items()}

@@ -29,10 +29,10 @@ def test_channels_in_random_order_are_rarely_said_to_have_one() -> None:
 
 def test_most_models_with_fixed_positions_are_found_and_hardly_one_of_the_others() -> None:
     fired: dict[str, list[bool]] = {}
-    for name in stored_models():
+    for name, path in stored_models().items():
         group = name.rpartition("-")[0]
         if group in ("fixed", "learned", "rotary"):
-            rows = np.concatenate([one.scale for one in lnsim.load(name).roles.values()])
+            rows = np.concatenate([one.scale for one in lnsim.load(path).roles.values()])
             fired.setdefault(group, []).append(channel_order(rows) <= FIRES)
     assert {group: len(some) for group, some in fired.items()} == {"fixed": 24, "learned": 50, "rotary": 50}
     assert sum(fired["fixed"]) >= 20

@@ -20,7 +20,10 @@ from hub_stand_in import HubStandIn
 from made_gguf import llama_tensors as gguf_tensors
 from made_gguf import write_gguf
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
+from test_two_models import ran
 from virtual_dispute import DISPUTE, dispute_files
+
+__all__ = ["ran"]
 
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAMES = [path.relative_to(ROOT).as_posix() for path in DOCS]
@@ -189,11 +192,21 @@ def test_what_a_page_reads_from_the_hub_runs_against_a_stand_in(
     assert stocked.requests
 
 
+def slow_lines(page: str) -> set[str]:
+    return {line for block in ALL[page] if is_due(block, ("slow",), ()) for line in block.text.splitlines()}
+
+
+# A page whose slow commands all stand on a longer one, too, is not run for itself.
+SLOW = [page for page in having("slow") if not any(slow_lines(page) < slow_lines(other) for other in ALL)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", having("slow"))
+@pytest.mark.parametrize("page", SLOW)
 def test_the_slow_commands_of_a_page_run(
-    page: str, project: Path, stocked: HubStandIn, monkeypatch: pytest.MonkeyPatch
+    page: str, project: Path, stocked: HubStandIn, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    if not any("run_all.py" in line for line in slow_lines(page)):
+        request.getfixturevalue("ran")  # other tests make the whole pages of two models and of many
     for family in DISPUTE:
         stocked.add(family.repo_id, dispute_files(family))
     stock(stocked)

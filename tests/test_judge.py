@@ -34,7 +34,8 @@ def listed_pairs() -> list[tuple[NormVectors, NormVectors, list[tuple[str, str]]
 
 @pytest.mark.slow
 def test_every_stored_pair_gets_the_same_sentence_with_ten_seeds() -> None:
-    found = [tuple(one.key for one in judge(listed_pairs(), seed=seed)) for seed in range(10)]
+    pairs = listed_pairs()
+    found = [tuple(one.key for one in judge(pairs, seed=seed)) for seed in range(10)]
     assert len(set(found)) == 1
 
 

@@ -21,6 +21,7 @@ from lnsim.measure.pair_test import LEVELS, PairTest, Stack, _interval, _looks, 
 from lnsim.measure.permutation import order_stream, permuted_sums
 from lnsim.measure.rows import ranks
 from lnsim.measure.verdict import STRENGTHS as OF_VERDICTS
+from lnsim.paths import stored_models
 from studies.zoo.plan import full_zoo
 
 RECIPES = {recipe.name: recipe for recipe in full_zoo()}
@@ -140,7 +141,8 @@ def test_among_however_many_pairs_a_copy_is_called_strong_and_no_stranger(n_mode
 
 @cache
 def zoo() -> dict[str, NormVectors]:
-    return {name: lnsim.load(name) for name in RECIPES}
+    stored = stored_models()
+    return {name: lnsim.load(stored[name]) for name in RECIPES}
 
 
 def line(name: str) -> set[str]:

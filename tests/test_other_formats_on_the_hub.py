@@ -21,11 +21,17 @@ KINDS = ("ignore_range", "short_body", "reset_midway", "short_range", "long_body
          "no_content_range", "html", "reset")  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A GGUF with so many texts that its start, its end and its norms lie in places of their own."""
+    path, tokens = tmp_path_factory.mktemp("gguf") / "m.gguf", [f"token {number}" for number in range(90_000)]
+    return write_gguf(path, llama_tensors(), tokens=tokens).read_bytes()
+
+
 @pytest.fixture
-def stocked(hub: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HubStandIn:
-    """Both formats, each with its start, its end and its norms in places of their own."""
-    path = write_gguf(tmp_path / "m.gguf", llama_tensors(), tokens=[f"token {number}" for number in range(90_000)])
-    hub.add("owner/gguf", {"m.gguf": path.read_bytes()})
+def stocked(hub: HubStandIn, made: bytes, monkeypatch: pytest.MonkeyPatch) -> HubStandIn:
+    """Both formats."""
+    hub.add("owner/gguf", {"m.gguf": made})
     hub.add("owner/torch", {"pytorch_model.bin": TORCH, "config.json": CONFIG})
     quick = Settings(max_tries=TRIES, first_pause=0.001)
     monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: quick)

@@ -131,15 +131,16 @@ def test_under_another_tokenizer_tokens_of_one_text_are_matched(tmp_path: Path) 
     """A child that was given another tokenizer: rows of the tokens that both know stayed, their ids did not."""
     rng = np.random.default_rng(8)
     parent = llama(1)
-    known = dict(enumerate(Tokenizer.from_str(byte_level().decode()).decode([number]) for number in range(2000)))
-    row_of = {text: rng.normal(size=H) for text in known.values()}
+    tokenizer = Tokenizer.from_str(byte_level().decode())
+    known = [tokenizer.decode([number]) for number in range(2000)]
+    row_of = {text: rng.normal(size=H) for text in known}
     a = with_tokenizer(
         tmp_path / "a",
         parent,
         "tokenizer.json",
         byte_level(),
         2000,
-        np.array([row_of[text] for text in known.values()]),
+        np.array([row_of[text] for text in known]),
     )
     spelt = SentencePieceProcessor(model_proto=sentence_pieces(n_tokens=1900))
     pieces = [spelt.id_to_piece(number).replace("▁", " ") for number in range(1900)]

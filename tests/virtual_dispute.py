@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -90,7 +91,8 @@ DISPUTE = (
 )  # fmt: skip
 
 
-def dispute_files(family: Family) -> dict[str, bytes | VirtualFile]:
+@cache
+def dispute_files(family: Family) -> Mapping[str, bytes | VirtualFile]:
     """File name to content of one checkpoint."""
     shards = _cut(list(_tensors(family)), family.shard_bytes)
     names = [f"model-{n + 1:05d}-of-{len(shards):05d}.safetensors" for n in range(len(shards))]
@@ -103,7 +105,7 @@ def dispute_files(family: Family) -> dict[str, bytes | VirtualFile]:
     index = {"metadata": {"total_size": sum(e[3] for shard in shards for e in shard)}, "weight_map": weight_map}
     files["config.json"] = json.dumps(family.config).encode()
     files["model.safetensors.index.json"] = json.dumps(index).encode()
-    return files
+    return MappingProxyType(files)
 
 
 def dispute_bytes(family: Family, tensor: str, n_bytes: int) -> bytes:

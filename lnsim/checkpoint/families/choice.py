@@ -5,6 +5,7 @@ Without a config the complete set of norm names must fit a table exactly, and ev
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,12 +93,13 @@ def choose(evidence: Evidence, config: Config | None, model_type: str | None) ->
 
 def _as_saved(choice: Choice, config: Config, evidence: Evidence) -> Choice:
     """The choice as it is where the file has its names, else with those of the first release or of one tower alone."""
-    norms, every = evidence.norms, choice.every_tower
-    known = count_block_names(norms, every)
-    for family in FAMILIES:
-        towers = _towers_of(family, config, evidence) if choice.model_type in family.native else ()
-        towers = tuple(tower for tower in towers if count_block_names(norms, [tower]))
-        if (number := count_block_names(norms, towers)) > known:
+    every = choice.every_tower
+    templates = Counter(norm.template for norm in evidence.norms)  # a model has many norms and few templates
+    known = count_block_names(templates, every)
+    for family in (one for one in FAMILIES if choice.model_type in one.native):
+        towers = _towers_of(family, config, evidence)
+        towers = tuple(tower for tower in towers if count_block_names(templates, [tower]))
+        if (number := count_block_names(templates, towers)) > known:
             known, own = number, {tower.stack.tower for tower in towers}
             beside = tuple(tower for tower in choice.beside if tower.stack.tower not in own)
             note = f"The names are those of another release or format of the model: read by the table {family.name!r}."

@@ -95,12 +95,15 @@ def _lines(stack: Stack) -> Lines:
     return lines
 
 
-def count_block_names(norms: Iterable[NormName], towers: Iterable[Tower]) -> int:
-    """How many of the names are those of norms in a block of one of the towers."""
-    known = [_lines(tower.stack) for tower in towers]
-    templates = Counter(n.template for n in norms)  # a model has many norms and few templates
-    in_block = (any(one.pattern.in_block for lines in known for one in lines.get(name, ())) for name in templates)
-    return sum(number for number, is_one in zip(templates.values(), in_block, strict=True) if is_one)
+def count_block_names(templates: Counter[str], towers: Iterable[Tower]) -> int:
+    """How many of the names, counted by their template, are those of norms in a block of one of the towers."""
+    known = [_block_paths(tower.stack) for tower in towers]
+    return sum(number for name, number in templates.items() if any(name in paths for paths in known))
+
+
+@cache
+def _block_paths(stack: Stack) -> frozenset[str]:
+    return frozenset(path for path, lines in _lines(stack).items() if any(one.pattern.in_block for one in lines))
 
 
 def match_norms(norms: Sequence[NormName], towers: Sequence[Tower], *, partial: bool = False) -> list[Match]:
