@@ -110,7 +110,8 @@ def _search(atlas: Atlas, options: argparse.Namespace, complain: Complain) -> It
             f"{found.n_models:,} models in the atlas; {found.n_tests:,} {what} by sketch, {len(found.found):,} of them "
             f"by the full test; p adjusted over all {found.n_tests:,}."
         )
-        yield from told(found.found, options.all, ["a", "b"] if both else ["model"], ["known"], _SHOWN)
+        also = ["known"] if any(one["known"] for one in found.found) else []
+        yield from told(found.found, options.all, ["a", "b"] if both else ["model"], also, _SHOWN)
     if options.what == "report":
         yield from _report(atlas, options, found, complain)
 
