@@ -23,7 +23,8 @@ import numpy.typing as npt
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import centred_unit
 from lnsim.measure.pair_test import KINDS, MOST, STRONG, PairTest, Stack, levels_for, pair_test
-from lnsim.measure.permutation import Orders, permuted_sums
+
+_Places = npt.NDArray[np.intp]
 
 _FEWEST, _MOST = 199, 9_999  # permutations of each part
 _FEWEST_CHANNELS = 8  # of a part: 40,320 orders
@@ -73,10 +74,10 @@ def parted_test(stacks: Sequence[Stack], n_tests: int, most: int = MOST, seed: i
         for part in range(n_parts):
             here, null = 0.0, np.zeros(n_permutations)
             for a, b in units:
-                channels, orders = _dealt(a.shape[1], n_parts, n_permutations, seed)[part]
-                one, other = a[:, channels], b[:, channels]
-                here += float(np.sum(one * other))
-                null += permuted_sums(one, other, orders)
+                channels, meet = _dealt(a.shape[1], n_parts, n_permutations, seed)[part]
+                products = a[:, channels].T @ b[:, channels]
+                here += float(np.trace(products))
+                null += products.ravel().take(meet).sum(axis=0)
             hits[part] = np.count_nonzero(null >= here - 1e-12 * n_rows)
             observed += here
         values.append(observed / n_rows)
@@ -97,11 +98,12 @@ def fisher(pvalues: Sequence[float]) -> float:
 
 
 @functools.lru_cache(maxsize=4)
-def _dealt(size: int, n_parts: int, n_permutations: int, seed: int) -> tuple[tuple[npt.NDArray[np.intp], Orders], ...]:
-    """For each part its channels, and orders of them, one a column; the same for every pair."""
+def _dealt(size: int, n_parts: int, n_permutations: int, seed: int) -> tuple[tuple[_Places, _Places], ...]:
+    """For each part its channels and, a column a permutation, where their products lie; the same for every pair."""
     rng = np.random.default_rng([seed, size, n_parts])
     found = []
     for channels in np.array_split(rng.permutation(size), n_parts):
-        start = np.tile(np.arange(len(channels), dtype=np.uint32)[:, None], (1, n_permutations))
-        found.append((np.sort(channels), rng.permuted(start, axis=0)))
+        start = np.arange(len(channels))[:, np.newaxis]
+        orders = rng.permuted(np.tile(start, (1, n_permutations)), axis=0)
+        found.append((np.sort(channels), start * len(channels) + orders))
     return tuple(found)
