@@ -1,7 +1,7 @@
 """This module looks for relatives in an atlas: sketches say which pairs to look at, the full test says what they are.
 
 Screening is a product of matrices, block by block: the sketch of the query, or of every model, with those of all models
-of its hidden size. What is similar enough (``sketch.lets_in``), and for a query the best 20 in any case, gets the test
+of its hidden size. What is similar enough (``sketch.lets_in``), and for a query the best ten in any case, gets the test
 that verdicts rest on, over all norms of both extracts, by ``judge``'s rules. No p rests on a sketch: a pair that was
 screened out counts as tested with p = 1.
 
@@ -35,7 +35,7 @@ from lnsim.measure.many import Relation, best_first, relation
 from lnsim.measure.pair_test import MOST, PairTest
 from lnsim.measure.parted_test import parted_test
 
-_BEST = 20  # models that a query is tested against in any case
+_BEST = 10  # models that a query is tested against in any case
 _TESTS = 4  # pairs in a block of full tests
 
 Passed = tuple[float, int, int]
