@@ -2,23 +2,16 @@
 
 After a timeout or a dead kernel, papermill's record says that all cells completed; so the status is kept here. What
 differs from run to run (times, a random cell id) is taken out, so that the same inputs give the same file.
-
-Each kernel is a process of its own. To import pandas, SciPy and seaborn takes it three seconds, and a run starts
-twenty. On Linux they are forked from a server of multiprocessing, so that a kernel has all of them from the start;
-elsewhere forking is not safe after some of them were imported, and each kernel is a new process.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +24,6 @@ from lnsim.text import json_text
 _INJECTED = "injected-parameters"
 _LONGEST_MESSAGE = 400
 _STARTS = 3
-_PRELOADED = ["ipykernel.kernelapp", "ipykernel.ipkernel", "scipy.stats", "lnsim.plots", "lnsim.report.page"]
-_INLINE = "module://matplotlib_inline.backend_inline"
 _CONFIG = {
     "KernelManager": {"transport_encryption": "auto"},
     # A kernel is interrupted when it is shut down, and would complain on stderr; what fails in a cell is told anyhow.
@@ -109,11 +100,19 @@ def question_of(path: Path) -> str:
     raise NotebookError(f"Reading {path.name}: it has no first heading ('# ...'), which must be its question.")
 
 
-def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], root: Path, timeout: int) -> Outcome:
+def execute(
+    notebook: Notebook,
+    output: Path,
+    parameters: Mapping[str, Any],
+    root: Path,
+    timeout: int,
+    provisioner: type[Any] | None = None,
+) -> Outcome:
     """Execute a notebook in the folder `root` into `output`, whole or not at all, and say how it ended.
 
     Its tables and figures go beside it. Older files of it are removed; where a cell fails, or takes longer than
-    `timeout` in seconds, the notebook up to there is kept.
+    `timeout` in seconds, the notebook up to there is kept. `provisioner` starts the kernel's process, where another
+    than jupyter_client's should.
     """
     from jupyter_core.utils import ensure_event_loop
 
@@ -125,7 +124,7 @@ def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], roo
             old.unlink(missing_ok=True)
         # The client keeps one event loop a thread, and leaves it open.
         with closing(ensure_event_loop()):
-            error = _run(notebook, part, parameters, root, timeout)
+            error = _run(notebook, part, parameters, root, timeout, provisioner)
         if part.is_file():
             _settle(part, output)
     except OSError as problem:  # a folder under the file's name, a full disk
@@ -135,7 +134,9 @@ def execute(notebook: Notebook, output: Path, parameters: Mapping[str, Any], roo
     return Outcome(notebook.number, notebook.path.stem, notebook.question, status, seconds, error)
 
 
-def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Path, timeout: int) -> str | None:
+def _run(
+    notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Path, timeout: int, provisioner: Any
+) -> str | None:
     """Run papermill; the error in one line, or None where all cells completed."""
     from jupyter_client.kernelspec import NoSuchKernel
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -147,7 +148,8 @@ def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Pa
     def papermill(tries_left: int) -> None:
         """A kernel's ports are chosen before it binds them; one that dies before its first cell is started again."""
         try:
-            _papermill(notebook.path, part, parameters, root, timeout, lambda **_hook: started.append(1))
+            manager = _kernel_manager(part.parent, provisioner)
+            _papermill(notebook.path, part, parameters, root, timeout, manager, lambda **_hook: started.append(1))
         except RuntimeError as error:
             never_came_up = "before replying" in str(error) or "didn't respond" in str(error)
             if started or not tries_left or not never_came_up:
@@ -168,7 +170,13 @@ def _run(notebook: Notebook, part: Path, parameters: Mapping[str, Any], root: Pa
 
 
 def _papermill(
-    source: Path, target: Path, parameters: Mapping[str, Any], root: Path, timeout: int, each: Callable[..., None]
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Any],
+    root: Path,
+    timeout: int,
+    manager: type[Any],
+    each: Callable[..., None],
 ) -> None:
     from papermill import execute_notebook
     from traitlets.config import Config
@@ -180,7 +188,7 @@ def _papermill(
         dict(parameters),
         kernel_name="python3",
         language="python",
-        kernel_manager_class=_kernel_manager(target.parent),
+        kernel_manager_class=manager,
         progress_bar=False,
         start_timeout=60,
         execution_timeout=timeout,
@@ -211,21 +219,11 @@ def _first_line(text: str) -> str:
     return lines[0][:_LONGEST_MESSAGE] if lines else "no message"
 
 
-def _kernel_manager(page_folder: Path) -> type[Any]:
+def _kernel_manager(page_folder: Path, provisioner: type[Any] | None) -> type[Any]:
     """Starts the kernel of this interpreter, whatever kernels are installed under whatever names, and wherever."""
     from ipykernel.kernelspec import RESOURCES, get_kernel_dict
-    from jupyter_client.connect import KernelConnectionInfo
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
-    from jupyter_client.provisioning.local_provisioner import LocalProvisioner
-
-    class Forked(LocalProvisioner):
-        async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
-            where = kwargs.get("cwd") or os.getcwd()
-            forked: Any = _Process(cmd[cmd.index("-f") :], dict(kwargs["env"]), str(where))
-            self.process, self.cwd = forked, where
-            self.pid = forked.pid  # it leads a group only when it has begun, so signals go to it alone
-            return self.connection_info
 
     class OwnKernelManager(AsyncKernelManager):
         @property
@@ -233,51 +231,13 @@ def _kernel_manager(page_folder: Path) -> type[Any]:
             return KernelSpec(resource_dir=RESOURCES, **{**get_kernel_dict(), "env": _environment(page_folder)})
 
         async def _async_pre_start_kernel(self, **given: Any) -> Any:
-            if sys.platform == "linux" and self.provisioner is None:
-                self.provisioner = Forked(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
+            if provisioner is not None and self.provisioner is None:
+                self.provisioner = provisioner(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
             return await super()._async_pre_start_kernel(**given)
 
         pre_start_kernel = _async_pre_start_kernel
 
     return OwnKernelManager
-
-
-class _Process:
-    """A forked kernel, as jupyter_client wants a process: with the methods of ``subprocess.Popen``."""
-
-    stdin = stdout = stderr = None
-
-    def __init__(self, words: list[str], environment: dict[str, str], folder: str) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_PRELOADED)
-        self._process: BaseProcess = context.Process(target=_run_kernel, args=(words, environment, folder))
-        self._process.start()
-        self.pid = int(self._process.pid or 0)
-        self.terminate, self.kill = self._process.terminate, self._process.kill
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-    def wait(self) -> int | None:
-        self._process.join()
-        return self._process.exitcode
-
-    def send_signal(self, signum: int) -> None:
-        if self._process.is_alive():
-            os.kill(self.pid, signum)
-
-
-def _run_kernel(words: list[str], environment: dict[str, str], folder: str) -> None:
-    """What a forked process does: it becomes a kernel, with what that would have found in its environment."""
-    import matplotlib as mpl
-    from ipykernel.kernelapp import IPKernelApp
-
-    os.setsid()  # an interrupt in the terminal is for who started the kernel
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
-    mpl.rcParams["backend"] = environment.get("MPLBACKEND", _INLINE)
-    IPKernelApp.launch_instance(argv=words)
 
 
 def _environment(page_folder: Path) -> dict[str, str]:

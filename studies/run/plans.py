@@ -114,7 +114,9 @@ def run_plans(
         parameters = {"study": plan.study.name, "source": plan.source, **other, **own}
         name, folder = f"{plan.study.name} {notebook.number}", reports / plan.study.name
         tell(name, False)
-        outcome = execute(notebook, folder / f"{notebook.path.stem}.ipynb", parameters, root, timeout)
+        from studies.run.kernels import PROVISIONER  # not at the top: run_all.py --list needs no kernels
+
+        outcome = execute(notebook, folder / f"{notebook.path.stem}.ipynb", parameters, root, timeout, PROVISIONER)
         agreement = None
         if outcome.status == "done":
             if recording:
