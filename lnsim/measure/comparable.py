@@ -170,11 +170,8 @@ def why_not_bits(a: RoleVectors, b: RoleVectors) -> str:
 
 def same_bits(a: RoleVectors, b: RoleVectors) -> bool:
     """Whether both have the same layers, and weights and biases of the same stored bits that mean the same γ."""
-    if not np.array_equal(a.layers, b.layers) or (a.stored_bias is None) != (b.stored_bias is None):
-        return False
-    if (a.offset, a.dtypes) != (b.offset, b.dtypes):
-        return False
-    return _equal(a.stored, b.stored) and _equal(a.stored_bias, b.stored_bias)
+    alike = np.array_equal(a.layers, b.layers) and (a.offset, a.dtypes) == (b.offset, b.dtypes)
+    return alike and _equal(a.stored, b.stored) and _equal(a.stored_bias, b.stored_bias)
 
 
 def same_gamma(a: RoleVectors, b: RoleVectors) -> bool:

@@ -18,6 +18,7 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.comparable import (
+    Rows,
     check_offsets,
     common_roles,
     lone_layers,
@@ -38,8 +39,6 @@ _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
 ONE_LAYER = f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose"
 _OF_NULL = ("pvalue", "null_mean", "null_std")
 
-
-Rows = npt.NDArray[np.intp]
 Matched = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 """Rows of both models at the layer numbers that both have."""
 
@@ -110,14 +109,12 @@ def summarise_pair(
         return PairSummary({}, refused, judgement)
     roles = common_roles(a, b)
     check_offsets(a, b)
-    orders: dict[int, Orders] = {}
+    n_drawn = min(n_permutations, _MOST_A_ROLE)
+    orders = {size: channel_orders(size, n_drawn, seed) for size in {a[role].hidden_size for role in roles}}
     found: dict[str, RoleSummary] = {}
     for role in roles:
         progress(1 + len(found), 1 + len(roles))
-        size = a[role].hidden_size
-        if size not in orders:
-            orders[size] = channel_orders(size, min(n_permutations, _MOST_A_ROLE), seed)
-        found[role] = summarise_role(a[role], b[role], orders[size], seed)
+        found[role] = summarise_role(a[role], b[role], orders[a[role].hidden_size], seed)
     progress(1 + len(found), 1 + len(roles))
     return PairSummary(found, {**refused, **lone_layers(a, b, roles)}, judgement)
 

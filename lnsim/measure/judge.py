@@ -210,10 +210,8 @@ def _in_random_order(
     towers = [(a[both[0]].tower, b[both[1]].tower) for both, _ in taken]
     for pair in dict.fromkeys(towers):
         here = [one for one, tower in zip(taken, towers, strict=True) if tower == pair]
-        if all(
-            _own_order(one, tower, [rows[side] for _, rows in here], seed)
-            for side, (one, tower) in enumerate(zip((a, b), pair, strict=True))
-        ):
+        rows_a, rows_b = zip(*_stacked([rows for _, rows in here]), strict=True)
+        if _own_order(a, pair[0], rows_a, seed) and _own_order(b, pair[1], rows_b, seed):
             ordered += [both for both, _ in here]
         else:
             kept += here
@@ -221,13 +219,9 @@ def _in_random_order(
 
 
 def _own_order(model: NormVectors, tower: str, rows: Sequence[Floats], seed: int) -> bool:
-    if has_fixed_positions(model.model_type, tower):
-        return True
-    sizes = {part.shape[1] for part in rows}
-    return any(
-        size >= 16
-        and _order_of(size, b"".join(part.tobytes() for part in rows if part.shape[1] == size), seed) <= FIRES
-        for size in sizes
+    """Whether the table or the rows of a tower, one array a hidden size, tell of an order of its channels."""
+    return has_fixed_positions(model.model_type, tower) or any(
+        some.shape[1] >= 16 and _order_of(some.shape[1], some.tobytes(), seed) <= FIRES for some in rows
     )
 
 
