@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lnsim import cli_atlas, cli_many
-from lnsim.errors import HubError, LnsimError, NotebookError
+from lnsim.errors import HubError, LnsimError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
 from lnsim.version import __version__
@@ -114,9 +114,8 @@ def _compare(options: argparse.Namespace) -> int:
     JSON is one object and comes when all is done, also where the report fails.
     """
     from lnsim.cli_text import bar
-    from lnsim.measure.compare import summarise_pair
-    from lnsim.measure.row_evidence import weigh_rows
     from lnsim.report.pair_view import Comparison, read_sources
+    from lnsim.report.saving import write_whole, writing
 
     with bar(f"{options.a} and {options.b}") as progress:
         how = (options.revision, options.model_type, options.evidence)
@@ -127,14 +126,11 @@ def _compare(options: argparse.Namespace) -> int:
     if isinstance(a, LnsimError) or isinstance(b, LnsimError):
         return 1
     with bar("permutations", unit="role") as progress:
-        summary = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
-    rows = None
-    if options.evidence:
-        asked = summary.judgement.rows.ordered, options.permutations, options.seed, options.same_token_ids
-        rows = weigh_rows(a.vectors, b.vectors, *asked)
-    found = Comparison((options.a, options.b), a.vectors, b.vectors, summary, rows)
+        asked = options.permutations, options.seed, options.evidence, options.same_token_ids, progress
+        found = Comparison.of((options.a, options.b), a.vectors, b.vectors, *asked)
     if options.csv is not None:
-        _write_csv(options.csv, found)
+        with writing(f"the rows of every layer into '{options.csv}'"):
+            write_whole(options.csv, found.rows_as_csv().encode("utf-8"))
     if not options.json:
         print(found.markdown() if options.markdown else found.text(), flush=True)
     try:
@@ -144,19 +140,10 @@ def _compare(options: argparse.Namespace) -> int:
             print(json_text(found.record()), flush=True)
         raise
     if options.json:
-        print(json_text(found.record() | {"report": page}), flush=True)
+        print(json_text(found.record(page)), flush=True)
     elif page is not None:
         print(f"Report: {page}", flush=True)
     return 0
-
-
-def _write_csv(path: Path, found: Comparison) -> None:
-    from lnsim.report.saving import write_whole
-
-    try:
-        write_whole(path, found.rows_as_csv().encode("utf-8"))
-    except OSError as error:
-        raise NotebookError(f"Writing the rows of every layer into '{path}': {error.strerror or error}.") from error
 
 
 def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comparison) -> Path:
@@ -233,9 +220,7 @@ class _Parser(argparse.ArgumentParser):
 _Commands = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 
 
-def _command(
-    commands: _Commands[_Parser], name: str, work: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
+def _command(commands: _Commands[_Parser], name: str, work: Callable[[argparse.Namespace], int]) -> None:
     what, examples = _TEXTS[name]["what"], _TEXTS[name]["examples"]
     parser = commands.add_parser(
         name,
@@ -254,7 +239,6 @@ def _command(
         if ends or "path" in words:
             words["type"] = _whole(*ends) if ends else Path
         parser.add_argument(argument, **{key: word for key, word in words.items() if key not in ("like", "path")})
-    return parser
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:

@@ -84,11 +84,6 @@ class PairSummary:
     not_compared: Mapping[str, str]  # by role, why it, or which of its layers, had no counterpart
     judgement: Judgement  # the verdict, and the test that it rests on
 
-    @property
-    def verdict(self) -> str:
-        """The key of the sentence, one of ``verdict.RULES``."""
-        return self.judgement.key
-
 
 def summarise_pair(
     a: NormVectors,

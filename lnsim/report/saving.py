@@ -48,13 +48,22 @@ def write_text(path: Path, text: str) -> Path:
     return write_whole(path, printable(text, keep="\n\t").encode("utf-8"))
 
 
+@contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Where the system refuses what is written inside, NotebookError says what it was, and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise NotebookError(f"Writing {what}: {error.strerror or error}.") from error
+
+
 def claim_folder(folder: Path, parts: Iterable[str] = ()) -> None:
     """Mark a folder as one of reports, and make its parts, before anything runs.
 
     What others keep there is not replaced: NotebookError where it holds other files and no mark, or cannot be written.
     """
     mark = folder / _MARK
-    try:
+    with writing(f"reports into '{folder}'"):
         # A folder inside that is marked itself is one of trials, and may come before the first whole run.
         inside = folder.iterdir() if folder.exists() else ()
         held = sorted(path.name for path in inside if not (path / _MARK).is_file())
@@ -66,8 +75,6 @@ def claim_folder(folder: Path, parts: Iterable[str] = ()) -> None:
         write_whole(mark, b"Reports of lnsim: its next run may replace what lies in this folder.\n")
         for part in parts:
             (folder / part).mkdir(exist_ok=True)
-    except OSError as error:
-        raise NotebookError(f"Writing reports into '{folder}': {error.strerror or error}.") from error
 
 
 def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
