@@ -275,21 +275,15 @@ def _answers(
     if len(items) == 1:
         yield _finished(lambda: work(items[0], progress=progress), finish)
         return
-    if not items:
-        return
     progress_of = shared_progress(progress)
-    done: dict[int, T | LnsimError] = {}
-    pool = ThreadPoolExecutor(min(len(items), _AT_ONCE), thread_name_prefix="lnsim-model")
+    done: dict[Future[B], T | LnsimError] = {}
+    pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lnsim-model")
     try:
-        numbers: dict[Future[B], int] = {
-            pool.submit(work, item, progress=progress_of(number)): number for number, item in enumerate(items)
-        }
-        following = 0
-        for future in as_completed(list(numbers)):
-            done[numbers.pop(future)] = _finished(future.result, finish)
-            while following in done:
-                yield done.pop(following)
-                following += 1
+        waiting = [pool.submit(work, item, progress=progress_of(number)) for number, item in enumerate(items)]
+        for future in as_completed(waiting.copy()):
+            done[future] = _finished(future.result, finish)
+            while waiting and waiting[0] in done:
+                yield done.pop(waiting.pop(0))
     except KeyboardInterrupt:
         # Imported here: where nothing came from the Hub, its code was never loaded.
         from lnsim.checkpoint.hub.session import close_clients

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -89,12 +90,11 @@ def cells(
     wanted = [_two(role) for role in roles]
     only = None if layers is None else list(layers)
     frames = []
-    for a, b in pairs:
-        for names in wanted:
-            if not obstacle(models, a, b, names):
-                one, other = _only(models[a][names[0]], only), _only(models[b][names[1]], only)
-                if len(one.layers) and len(other.layers):
-                    frames.append(_cells((a, b), names, one, other, metrics))
+    for (a, b), names in product(pairs, wanted):
+        if not obstacle(models, a, b, names):
+            one, other = _only(models[a][names[0]], only), _only(models[b][names[1]], only)
+            if len(one.layers) and len(other.layers):
+                frames.append(_cells((a, b), names, one, other, metrics))
     if not frames:
         raise ComparisonError(f"Comparing layers: no pair has norms of {', '.join(map(_name, wanted))} of one width.")
     return pd.concat(frames, ignore_index=True)
@@ -154,17 +154,16 @@ def tests(
     """
     orders: dict[int, Orders] = {}
     rows = []
-    for a, b in pairs:
-        for names in [_two(role) for role in roles]:
-            why_not = obstacle_to_test(models, a, b, names)
-            found: dict[str, Any] = {"a": a, "b": b, "role": _name(names), "obstacle": why_not}
-            if not why_not:
-                one, other = models[a][names[0]], models[b][names[1]]
-                size = one.hidden_size
-                if size not in orders:
-                    orders[size] = channel_orders(size, n_permutations, seed)
-                found |= _tested(one, other, orders[size])
-            rows.append(found)
+    for (a, b), names in product(pairs, map(_two, roles)):
+        why_not = obstacle_to_test(models, a, b, names)
+        found: dict[str, Any] = {"a": a, "b": b, "role": _name(names), "obstacle": why_not}
+        if not why_not:
+            one, other = models[a][names[0]], models[b][names[1]]
+            size = one.hidden_size
+            if size not in orders:
+                orders[size] = channel_orders(size, n_permutations, seed)
+            found |= _tested(one, other, orders[size])
+        rows.append(found)
     if not rows:
         raise ComparisonError("Testing pairs: none was given, or none has the vectors of both its models.")
     return adjusted(pd.DataFrame(rows).reindex(columns=["a", "b", "role", "obstacle", *_TESTED]))
