@@ -35,7 +35,6 @@ _INTERRUPTED = 130  # exit code after Ctrl-C: 128 and the signal's number, as sh
 _TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _ABOUT: Mapping[str, Any] = _TEXTS.pop("lnsim")
 _SHARED: Mapping[str, Any] = _TEXTS.pop("shared")  # arguments of several commands
-_SOURCE: str = _SHARED["source"]["help"]
 _HELP_WIDTH = 79
 
 Command = Callable[[argparse.Namespace, Complain], Iterable[str]]

@@ -89,12 +89,11 @@ def extract_and_keep(
     out: Path | None = None,
     name: str | None = None,
     again: bool = False,
-    progress: Progress = no_progress,
     **how: Any,
 ) -> NormVectors:
     """Read the norm vectors of a source, asked for as of ``extract``, and keep them as ``extract_many`` does."""
     question = Question.of(source, roles, revision, **how)
-    (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
+    (found,) = extract_many([question], out=out, name=name, again=again)
     if isinstance(found, LnsimError):
         raise found
     return found
@@ -261,11 +260,11 @@ def _by_one_tower(a: Extracted, b: Extracted) -> tuple[Question, Question]:
 
 
 def _as_one_family(a: Extracted, b: Extracted) -> tuple[Question, Question]:
-    asked = {"a": a.question, "b": b.question}
-    for side, one, other in (("a", a.vectors, b.vectors), ("b", b.vectors, a.vectors)):
-        if not one.offset.decided and other.offset.decided and other.offset.value and same_stored(one, other):
-            asked[side] = replace(asked[side], model_type=other.model_type)
-    return asked["a"], asked["b"]
+    def like(asked: Question, own: NormVectors, other: NormVectors) -> Question:
+        told = not own.offset.decided and other.offset.decided and other.offset.value
+        return replace(asked, model_type=other.model_type) if told and same_stored(own, other) else asked
+
+    return like(a.question, a.vectors, b.vectors), like(b.question, b.vectors, a.vectors)
 
 
 def _answers(

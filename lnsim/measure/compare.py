@@ -173,11 +173,9 @@ def _changed(a: RoleVectors, b: RoleVectors, rows: tuple[Rows, Rows], notes: lis
 def _aligned(a: RoleVectors, b: RoleVectors, notes: list[str]) -> dict[str, Any]:
     """Where each layer has its best partner."""
     values = pairwise(a.scale, b.scale, "pearson")
-    if not np.isfinite(values).all():
-        notes.append(f"{', '.join(_OF_ALIGNMENT)} are not defined: a layer has no r")
-        return dict.fromkeys(_OF_ALIGNMENT)
-    if min(values.shape) < 2:
-        notes.append(ONE_LAYER)
+    defined = np.isfinite(values).all()
+    if not defined or min(values.shape) < 2:
+        notes.append(ONE_LAYER if defined else f"{', '.join(_OF_ALIGNMENT)} are not defined: a layer has no r")
         return dict.fromkeys(_OF_ALIGNMENT)
     matrix = LayerMatrix(values, a.layers, b.layers)
     return dict(zip(_OF_ALIGNMENT, (matrix.best_offset(), matrix.alignment_rate(), matrix.margin()), strict=True))

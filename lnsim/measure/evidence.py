@@ -66,10 +66,7 @@ class ValueBlock:
 
         No orthogonal change of the residual basis alters them, nor does what moves a factor from γ to the rows.
         """
-        rows = self.effective()
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-        heads = unit.reshape(-1, self.head_size, rows.shape[1])
+        heads = _unit_length(self.effective(), 0).reshape(-1, self.head_size, self.rows.shape[1])
         return np.asarray(heads @ heads.transpose(0, 2, 1))
 
 
@@ -159,9 +156,12 @@ def _best_partners(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32])
 
 def _units(rows: Floats) -> Floats:
     """Rows without their mean, of length 1; a constant one is zero, and correlates with nothing."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    return np.asarray(np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 1e-12))
+    return _unit_length(rows - rows.mean(axis=1, keepdims=True), 1e-12)
+
+
+def _unit_length(rows: Floats, nothing: float) -> Floats:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > nothing))
 
 
 def _sign_test(coupled: Floats, n_tried: int, layers: tuple[int, int] | None, n_matched: int) -> SignTest:

@@ -8,8 +8,9 @@ of fixed positions, or because γ itself shows it (``channel_order``). One model
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -241,15 +242,10 @@ def _places(pairs: Iterable[tuple[RoleVectors, RoleVectors]]) -> dict[str, int]:
 
 
 def _judged(rows: Rows, test: PairTest | None, p: float | None) -> Judgement:
-    found = Evidence(
-        pvalue=None, identical=rows.identical, converted=rows.converted, ordered=rows.ordered and not rows.stacks,
-        one_length=rows.one_length,
-        **{name: rows.places.get(name, 0) for name in ("same", "elsewhere", "without")},
-    )  # fmt: skip
-    if test is None or p is None:
-        key = verdict(found)
-        return Judgement(key, rows.obstacle if key == "not_comparable" else "", None, None, rows)
-    steps = p / test.pvalue
-    high = min(1.0, test.high * steps)
-    found = replace(found, pvalue=p, low=test.low * steps, high=high, least=test.least * steps)
-    return Judgement(verdict(found), "", test, p, rows)
+    found: dict[str, Any] = {name: rows.places.get(name, 0) for name in ("same", "elsewhere", "without")}
+    if test is not None and p is not None:
+        steps = p / test.pvalue
+        found |= {"low": test.low * steps, "high": min(1.0, test.high * steps), "least": test.least * steps}
+    found |= {"identical": rows.identical, "converted": rows.converted, "one_length": rows.one_length}
+    key = verdict(Evidence(pvalue=p, ordered=rows.ordered and not rows.stacks, **found))
+    return Judgement(key, rows.obstacle if key == "not_comparable" else "", test, p, rows)

@@ -131,9 +131,8 @@ def _keep(path: Path, one: Extracted) -> None:
     if one.prepared is not None:
         one.keep(path)
     else:
-        source = str(one.vectors.path or one.vectors.source)
-        how: dict[str, Any] = {"out": path.parent, "name": path.name, "evidence": one.question.evidence}
-        extract_and_keep(source, one.question.roles, **how)
+        asked = str(one.vectors.path or one.vectors.source), one.question.roles
+        extract_and_keep(*asked, out=path.parent, name=path.name, evidence=one.question.evidence)
 
 
 def _name(source: str) -> str:
