@@ -125,8 +125,8 @@ def _compare(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     from lnsim.report.saving import write_whole, writing
 
     with bar(f"{options.a} and {options.b}") as progress:
-        how = (options.revision, options.model_type, options.evidence)
-        a, b = read_sources([options.a, options.b], options.role, progress, *how)
+        how = {"model_type": options.model_type, "evidence": options.evidence, "progress": progress}
+        a, b = read_sources([options.a, options.b], options.role, options.revision, **how)
     for one in (a, b):
         if isinstance(one, LnsimError):
             complain(one)

@@ -65,7 +65,6 @@ def extract(
     everything: bool = False,
     model_type: str | None = None,
     evidence: bool = False,
-    progress: Progress = no_progress,
 ) -> NormVectors:
     """Read the norm vectors of a SOURCE, as the command line takes it; write nothing.
 
@@ -77,8 +76,8 @@ def extract(
     """
     begun = time.perf_counter()
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
-    opened = opening.open_checkpoint(question.source, revision, progress=progress)
-    return replace(read_norms(opened, question, progress=progress).vectors(), seconds=time.perf_counter() - begun)
+    opened = opening.open_checkpoint(question.source, revision)
+    return replace(read_norms(opened, question).vectors(), seconds=time.perf_counter() - begun)
 
 
 def extract_and_keep(

@@ -90,6 +90,11 @@ def _by_name(a: NormVectors, b: NormVectors) -> tuple[dict[str, RoleVectors], di
     return of_a, of_b
 
 
+def two_roles(roles: tuple[str, str]) -> str:
+    """What a role of each of two models is called: ``a × b``, or once where both have the same name."""
+    return " × ".join(dict.fromkeys(roles))
+
+
 def two_widths(a: int, b: int) -> str:
     """Why norms of two hidden sizes cannot be compared."""
     return f"their hidden sizes are {a} and {b}, and no channel of one is a channel of the other"

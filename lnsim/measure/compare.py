@@ -7,13 +7,14 @@ reason why it was not. A measure that is not defined is None and never NaN, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
@@ -90,13 +91,12 @@ def summarise_pair(
     b: NormVectors,
     n_permutations: int = MOST,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, planned: None,
+    progress: Progress = no_progress,
 ) -> PairSummary:
     """Compare every role that both models have, and judge the pair; lengths of differences are over those of a.
 
     A test may cost `n_permutations` of the channels, that of a role 9,999 at most; they are the same ones for all roles
-    of one width. `progress` is told how many roles are done of how many, the verdict being one more. ComparisonError
-    when what is added to the stored γ is not known says why.
+    of one width. ComparisonError when what is added to the stored γ is not known says why.
     """
     judgement = judge([(a, b)], n_permutations, seed)[0]
     refused = not_comparable_roles(a, b)

@@ -7,7 +7,7 @@ of fixed positions, or because γ itself shows it (``channel_order``). One model
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lnsim.checkpoint.families.table import has_fixed_positions
+from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors, key_of
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
@@ -26,6 +27,7 @@ from lnsim.measure.comparable import (
     matched_layers,
     same_bits,
     same_gamma,
+    two_roles,
     two_widths,
 )
 from lnsim.measure.metrics import pairwise
@@ -96,13 +98,12 @@ def judge(
     pairs: Sequence[Pair],
     most: int = MOST,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, planned: None,
+    progress: Progress = no_progress,
     n_tests: int | None = None,
 ) -> list[Judgement]:
     """Judge pairs that were asked about together, in the order given; one may cost `most` permutations of the channels.
 
-    `n_tests` is for pairs that are the best of so many: p is adjusted over all of these, by ``parted_test``. `progress`
-    is told how many pairs are tested of how many.
+    `n_tests` is for pairs that are the best of so many: p is adjusted over all of these, by ``parted_test``.
     """
     rows = [matched_rows(a, b, roles[0] if roles else None, seed) for a, b, *roles in pairs]
     stacks = [one.stacks for one in rows if one.stacks]
@@ -143,11 +144,11 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
     for both in wanted:
         rows, why = _rows(a, b, both)
         if why:
-            apart[_name(both)] = why
+            apart[two_roles(both)] = why
         if rows is not None:
             taken.append((both, rows))
     kept, ordered = _in_random_order(a, b, taken, seed)
-    apart |= {_name(both): "the channels of both have an order of their own" for both in ordered}
+    apart |= {two_roles(both): "the channels of both have an order of their own" for both in ordered}
     every = [(a[one], b[other]) for one, other in wanted if _has(a, one) and _has(b, other)]
     matched = [(a[one], b[other]) for (one, other), _ in kept]
     stacks = _stacked([rows for _, rows in kept])
@@ -162,10 +163,6 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
         converted=bool(taken) and all(same_gamma(*both) for both in every),
         obstacle="" if stacks else by_reason(apart),
     )
-
-
-def _name(both: tuple[str, str]) -> str:
-    return " × ".join(dict.fromkeys(both))
 
 
 def _stacked(rows: Sequence[Stack]) -> tuple[Stack, ...]:

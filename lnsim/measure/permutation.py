@@ -64,9 +64,8 @@ def permutation_test(
     over all permutations that there are. ComparisonError when the shapes differ, a row is constant, so that its
     correlation is undefined, or there is no permutation.
 
-    p is (1 + hits) / (1 + n_permutations), so never 0. The top of this module says under which assumptions it is exact
-    (equivariant training, independent initialisation), and that a copy whose channels were permuted escapes it. Source:
-    Zhu, Ahmed, Kuditipudi and Liang, ICML 2025, arXiv:2502.12292.
+    p is (1 + hits) / (1 + n_permutations), so never 0. The top of this module says under which assumptions it is exact,
+    and what escapes it. Source: Zhu, Ahmed, Kuditipudi and Liang, ICML 2025, arXiv:2502.12292.
     """
     rows_a, rows_b = _matched(a, b)
     orders = channel_orders(rows_a.shape[1], n_permutations, seed)

@@ -275,17 +275,15 @@ def compare(
 def read_sources(
     sources: Sequence[str | Path],
     roles: Iterable[str] | None,
-    progress: Progress = no_progress,
     revision: str | None = None,
-    model_type: str | None = None,
-    evidence: bool = False,
+    progress: Progress = no_progress,
+    **how: Any,
 ) -> list[Extracted | LnsimError]:
-    """Read sources, two of them at once; an error, with near names, stands in the place of what could not be read.
+    """Read sources, asked for as of ``extract``, two of them at once; an error stands for what could not be read.
 
-    The revision is for those on the Hub; where none is there, each says that it has none to choose.
+    It has near names. The revision is for those on the Hub; where none is there, each says that it has none to choose.
     """
     on_hub = [source for source in sources if not lies_on_disk(str(source))] or sources
-    how: dict[str, Any] = {"model_type": model_type, "evidence": evidence}
     asked = [Question.of(source, roles, revision if source in on_hub else None, **how) for source in sources]
     found = read_pair(*asked, progress=progress) if len(asked) == 2 else list(read_many(asked))
     return [
