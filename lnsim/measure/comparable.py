@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
+from lnsim.words import TEXTS
 
 Models = Mapping[str, NormVectors]
 Layers = npt.NDArray[np.int64]
@@ -109,11 +110,7 @@ def check_offsets(a: NormVectors, b: NormVectors) -> None:
         if one.offset.decided or not (other.offset.decided and other.offset.value != one.offset.likely):
             continue
         stores = "γ minus one" if other.offset.value else "γ itself"
-        raise ComparisonError(
-            f"Comparing '{a.source}' with '{b.source}': '{other.source}' stores {stores}, and of '{one.source}' this "
-            f"is not known: {one.offset.reason}. Put its config.json beside it, or name its family once with `lnsim "
-            f"extract '{one.source}' --model-type NAME --out DIR` and compare what that keeps."
-        )
+        raise ComparisonError(TEXTS["refused"]["offset"].format(a=a, b=b, one=one, other=other, stores=stores))
 
 
 def lone_layers(a: NormVectors, b: NormVectors, roles: Iterable[str]) -> dict[str, str]:
@@ -157,10 +154,7 @@ def _nothing(a: NormVectors, b: NormVectors, refused: Mapping[str, str]) -> str:
     if why := by_reason({role: reason for role, reason in refused.items() if not reason.startswith("only")}):
         return f"{begun}: {why}."
     have = " and ".join(f"'{one.source}' has {', '.join(one.roles) or 'none'}" for one in (a, b))
-    return (
-        f"{begun}. Only roles of the same name are compared; {have}. Pairs of different roles can be listed in a "
-        "study, as in data/studies/small_models.toml."
-    )
+    return TEXTS["refused"]["no_common_role"].format(begun=begun, have=have)
 
 
 def why_not_bits(a: RoleVectors, b: RoleVectors) -> str:

@@ -20,7 +20,7 @@ arXiv:2606.31963. Permutations in place of signs: Zhu et al. 2025, arXiv:2502.12
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -30,7 +30,9 @@ import numpy.typing as npt
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST, PairTest, pair_test
+from lnsim.words import TEXTS
 
+_REFUSED: Mapping[str, str] = TEXTS["refused"]
 _AT_ONCE = 1024  # channels of a whose correlations with all of b are held at a time: with 4,096 of them 17 MB
 
 
@@ -48,11 +50,7 @@ class ValueBlock:
         n_rows, hidden_size = self.rows.shape
         whole = self.head_size > 1 and n_rows > 0 and n_rows % self.head_size == 0
         if not whole or self.gamma.shape != (hidden_size,):
-            raise ComparisonError(
-                f"Value rows of block {self.layer}: expected whole heads of two or more rows and γ of the same "
-                f"channels, found {n_rows} rows of {hidden_size} channels, heads of {self.head_size} and γ of shape "
-                f"{self.gamma.shape}."
-            )
+            raise ComparisonError(_REFUSED["value_block"].format(block=self, n_rows=n_rows, hidden_size=hidden_size))
 
     def effective(self) -> Floats:
         """What the rows do to the normalised residual: rows times γ, without its mean where the norm takes that out."""
@@ -91,10 +89,8 @@ def value_rows(a: Sequence[ValueBlock], b: Sequence[ValueBlock]) -> SignTest:
     """
     sizes = {block.head_size for block in (*a, *b)}
     if not a or not b or len(sizes) != 1:
-        raise ComparisonError(
-            f"Testing value rows: expected blocks of both models with heads of one size, found {len(a)} and {len(b)} "
-            f"blocks and heads of {', '.join(map(str, sorted(sizes))) or 'no size'}."
-        )
+        told = ", ".join(map(str, sorted(sizes))) or "no size"
+        raise ComparisonError(_REFUSED["value_rows"].format(n_a=len(a), n_b=len(b), sizes=told))
     grams = [[(block.layer, block.grams()) for block in blocks] for blocks in (a, b)]
     n_tried, found = len(a) * len(b), []
     for (layer_a, one), (layer_b, other) in product(*grams):
@@ -122,10 +118,7 @@ def token_rows(a: npt.ArrayLike, b: npt.ArrayLike) -> SignTest:
     """
     one, other = (np.asarray(rows, dtype=np.float64) for rows in (a, b))
     if one.ndim != 2 or other.ndim != 2 or len(one) != len(other) or len(one) < 3:
-        raise ComparisonError(
-            f"Testing token rows: expected rows of the same three or more tokens, found shapes {one.shape} and "
-            f"{other.shape}."
-        )
+        raise ComparisonError(_REFUSED["token_rows"].format(a=one, b=other))
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
         raise ComparisonError("Testing token rows: a weight is not finite.")
     one, other = (_units(rows.T) for rows in (one, other))
@@ -187,8 +180,5 @@ def effective_gamma(a: Sequence[ValueBlock], b: Sequence[ValueBlock], most: int 
     """
     one, other = (np.array([np.sqrt(np.mean(block.effective() ** 2, axis=0)) for block in blocks]) for blocks in (a, b))
     if one.shape != other.shape:
-        raise ComparisonError(
-            f"Testing effective γ: expected as many blocks and channels in both models, found {one.shape} and "
-            f"{other.shape}."
-        )
+        raise ComparisonError(_REFUSED["effective_gamma"].format(a=one, b=other))
     return pair_test([(one, other)], most=most, seed=seed)

@@ -115,15 +115,9 @@ def _common_tokens(a: WeightRows, b: WeightRows, same_ids: bool) -> tuple[Floats
     (ids_a, one), (ids_b, other) = (found.tokens or ((), np.zeros((0, 0))) for found in (a, b))
     told = bool(a.texts and b.texts)
     if not told and a.vocabulary != b.vocabulary:
-        raise ComparisonError(
-            f"the vocabularies have {a.vocabulary:,} and {b.vocabulary:,} tokens, so that equal ids are not the same "
-            "tokens, and no tokenizer's file lies beside both models to tell which are"
-        )
+        raise ComparisonError(TEXTS["refused"]["vocabularies"].format(a=a, b=b))
     if not told and not same_ids:
-        raise ComparisonError(
-            "no tokenizer's file lies beside both models, so equal ids need not be the same tokens; --same-token-ids "
-            "says that they are"
-        )
+        raise ComparisonError(TEXTS["refused"]["token_ids"])
     place_a, place_b = (
         {key: place for place, key in list(enumerate(keys))[::-1] if key != ""}
         for keys in ((a.texts, b.texts) if told else (ids_a, ids_b))
