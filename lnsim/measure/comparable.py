@@ -20,6 +20,7 @@ Models = Mapping[str, NormVectors]
 Layers = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 
+REFUSED: Mapping[str, str] = TEXTS["refused"]  # the longer reasons why models, or rows of them, are not compared
 _NO_LAYER = "no layer number in common"
 
 
@@ -110,7 +111,7 @@ def check_offsets(a: NormVectors, b: NormVectors) -> None:
         if one.offset.decided or not (other.offset.decided and other.offset.value != one.offset.likely):
             continue
         stores = "γ minus one" if other.offset.value else "γ itself"
-        raise ComparisonError(TEXTS["refused"]["offset"].format(a=a, b=b, one=one, other=other, stores=stores))
+        raise ComparisonError(REFUSED["offset"].format(a=a, b=b, one=one, other=other, stores=stores))
 
 
 def lone_layers(a: NormVectors, b: NormVectors, roles: Iterable[str]) -> dict[str, str]:
@@ -154,7 +155,7 @@ def _nothing(a: NormVectors, b: NormVectors, refused: Mapping[str, str]) -> str:
     if why := by_reason({role: reason for role, reason in refused.items() if not reason.startswith("only")}):
         return f"{begun}: {why}."
     have = " and ".join(f"'{one.source}' has {', '.join(one.roles) or 'none'}" for one in (a, b))
-    return TEXTS["refused"]["no_common_role"].format(begun=begun, have=have)
+    return REFUSED["no_common_role"].format(begun=begun, have=have)
 
 
 def why_not_bits(a: RoleVectors, b: RoleVectors) -> str:

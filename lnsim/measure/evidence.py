@@ -20,7 +20,7 @@ arXiv:2606.31963. Permutations in place of signs: Zhu et al. 2025, arXiv:2502.12
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -28,11 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
+from lnsim.measure.comparable import REFUSED
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST, PairTest, pair_test
-from lnsim.words import TEXTS
 
-_REFUSED: Mapping[str, str] = TEXTS["refused"]
 _AT_ONCE = 1024  # channels of a whose correlations with all of b are held at a time: with 4,096 of them 17 MB
 
 
@@ -50,7 +49,7 @@ class ValueBlock:
         n_rows, hidden_size = self.rows.shape
         whole = self.head_size > 1 and n_rows > 0 and n_rows % self.head_size == 0
         if not whole or self.gamma.shape != (hidden_size,):
-            raise ComparisonError(_REFUSED["value_block"].format(block=self, n_rows=n_rows, hidden_size=hidden_size))
+            raise ComparisonError(REFUSED["value_block"].format(block=self, n_rows=n_rows, hidden_size=hidden_size))
 
     def effective(self) -> Floats:
         """What the rows do to the normalised residual: rows times γ, without its mean where the norm takes that out."""
@@ -90,7 +89,7 @@ def value_rows(a: Sequence[ValueBlock], b: Sequence[ValueBlock]) -> SignTest:
     sizes = {block.head_size for block in (*a, *b)}
     if not a or not b or len(sizes) != 1:
         told = ", ".join(map(str, sorted(sizes))) or "no size"
-        raise ComparisonError(_REFUSED["value_rows"].format(n_a=len(a), n_b=len(b), sizes=told))
+        raise ComparisonError(REFUSED["value_rows"].format(n_a=len(a), n_b=len(b), sizes=told))
     grams = [[(block.layer, block.grams()) for block in blocks] for blocks in (a, b)]
     n_tried, found = len(a) * len(b), []
     for (layer_a, one), (layer_b, other) in product(*grams):
@@ -118,7 +117,7 @@ def token_rows(a: npt.ArrayLike, b: npt.ArrayLike) -> SignTest:
     """
     one, other = (np.asarray(rows, dtype=np.float64) for rows in (a, b))
     if one.ndim != 2 or other.ndim != 2 or len(one) != len(other) or len(one) < 3:
-        raise ComparisonError(_REFUSED["token_rows"].format(a=one, b=other))
+        raise ComparisonError(REFUSED["token_rows"].format(a=one, b=other))
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
         raise ComparisonError("Testing token rows: a weight is not finite.")
     one, other = (_units(rows.T) for rows in (one, other))
@@ -180,5 +179,5 @@ def effective_gamma(a: Sequence[ValueBlock], b: Sequence[ValueBlock], most: int 
     """
     one, other = (np.array([np.sqrt(np.mean(block.effective() ** 2, axis=0)) for block in blocks]) for blocks in (a, b))
     if one.shape != other.shape:
-        raise ComparisonError(_REFUSED["effective_gamma"].format(a=one, b=other))
+        raise ComparisonError(REFUSED["effective_gamma"].format(a=one, b=other))
     return pair_test([(one, other)], most=most, seed=seed)

@@ -16,6 +16,7 @@ import numpy as np
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.checkpoint.weight_rows import WeightRows
 from lnsim.errors import ComparisonError
+from lnsim.measure.comparable import REFUSED
 from lnsim.measure.evidence import SignTest, ValueBlock, combined, effective_gamma, token_rows, value_rows
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST, STRONG, WEAK, PairTest
@@ -115,9 +116,9 @@ def _common_tokens(a: WeightRows, b: WeightRows, same_ids: bool) -> tuple[Floats
     (ids_a, one), (ids_b, other) = (found.tokens or ((), np.zeros((0, 0))) for found in (a, b))
     told = bool(a.texts and b.texts)
     if not told and a.vocabulary != b.vocabulary:
-        raise ComparisonError(TEXTS["refused"]["vocabularies"].format(a=a, b=b))
+        raise ComparisonError(REFUSED["vocabularies"].format(a=a, b=b))
     if not told and not same_ids:
-        raise ComparisonError(TEXTS["refused"]["token_ids"])
+        raise ComparisonError(REFUSED["token_ids"])
     place_a, place_b = (
         {key: place for place, key in list(enumerate(keys))[::-1] if key != ""}
         for keys in ((a.texts, b.texts) if told else (ids_a, ids_b))
