@@ -19,7 +19,7 @@ from lnsim.measure.many import Relation
 from lnsim.paths import extract_name, notebooks_dir, project_root
 from lnsim.report.notebooks import execute, notebook_by_name
 from lnsim.report.pair_view import Comparison
-from lnsim.report.saving import claim_folder, write_whole, writing
+from lnsim.report.saving import NOT_WRITTEN, claim_folder, write_whole, writing
 from lnsim.text import json_text, printable
 
 _TIMEOUT = 600
@@ -83,10 +83,7 @@ def _write_page(
 
     for one in models.values():
         if "replica" in one.vectors.provenance:  # the page would call it real weights
-            raise NotebookError(
-                f"Writing a report on '{one.question.source}': it is a replica, synthetic, and says nothing about a "
-                "model. run_all.py makes the pages of a replica, marked as such."
-            )
+            raise NotebookError(NOT_WRITTEN["replica"].format(source=one.question.source))
     claim_folder(folder)
     progress(0, 1)
     with writing(f"a report into '{folder}'"):
@@ -98,9 +95,7 @@ def _write_page(
     executed = folder / notebook.path.name
     outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
     if outcome.error is not None:
-        raise NotebookError(
-            f"Writing a report into '{folder}': {outcome.error}. '{executed.name}' there holds all up to that cell."
-        )
+        raise NotebookError(NOT_WRITTEN["failed"].format(folder=folder, error=outcome.error, executed=executed))
     page = write_report(replace(read_report(executed), title=title), folder / "index.html")
     progress(1, 1)
     return page
@@ -120,10 +115,7 @@ def _check_folder(folder: Path, name: str, keys: Sequence[str], asked: Sequence[
         earlier = ["other"] * len(keys)
     if earlier != list(asked):
         told = " and ".join(f"{one if isinstance(one, str) else ', '.join(one):.80}" for one in earlier)
-        raise NotebookError(
-            f"Writing a report into '{folder}': it holds a report on other models ({told}); name a new or an empty "
-            "folder."
-        )
+        raise NotebookError(NOT_WRITTEN["other_models"].format(folder=folder, told=told))
 
 
 def _keep(path: Path, one: Extracted) -> None:
