@@ -14,15 +14,15 @@ import shlex
 import sys
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lnsim import cli_atlas, cli_many
-from lnsim.errors import HubError, LnsimError, NotebookError
+from lnsim.cli_many import Complain
+from lnsim.errors import HubError, LnsimError
 from lnsim.near_names import with_near_names
 from lnsim.text import json_text, printable
 from lnsim.version import __version__
@@ -35,8 +35,10 @@ _INTERRUPTED = 130  # exit code after Ctrl-C: 128 and the signal's number, as sh
 _TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _ABOUT: Mapping[str, Any] = _TEXTS.pop("lnsim")
 _SHARED: Mapping[str, Any] = _TEXTS.pop("shared")  # arguments of several commands
-_SOURCE: str = _SHARED["source"]["help"]
 _HELP_WIDTH = 79
+
+Command = Callable[[argparse.Namespace, Complain], Iterable[str]]
+"""What a command prints, text by text; errors that do not stop it are given to the second argument."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -52,15 +54,24 @@ def run(words: Sequence[str]) -> int:
     if rest:
         options.sources += rest
     _set_up_logging(options.debug)
-    command: Callable[[argparse.Namespace], int] = options.command
+    failed: list[LnsimError] = []
+
+    def complain(error: LnsimError) -> None:
+        if options.debug:
+            logging.getLogger("lnsim").exception("The error's traceback:", exc_info=error)
+        print(f"lnsim: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        failed.append(error)
+
+    command: Command = options.command
     try:
-        return command(options)
+        for text in command(options, complain):
+            print(printable(text, keep="\n"), flush=True)
     except LnsimError as error:
-        _complain(error, options.debug)
-        return 1
+        complain(error)
     except KeyboardInterrupt:
         print("lnsim: interrupted. What was not finished was not written.", file=sys.stderr)
         return _INTERRUPTED
+    return 1 if failed else 0
 
 
 def main() -> None:
@@ -76,7 +87,7 @@ def main() -> None:
         _leave_at_once(code)
 
 
-def _inspect(options: argparse.Namespace) -> int:
+def _inspect(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     from lnsim.checkpoint.inspection import inspect
     from lnsim.cli_text import bar, inspection_text
 
@@ -85,11 +96,10 @@ def _inspect(options: argparse.Namespace) -> int:
             found = inspect(options.source, options.revision, model_type=options.model_type, progress=progress)
     except HubError as error:
         raise with_near_names(error, options.source) from error.__cause__
-    print(json_text(asdict(found)) if options.json else inspection_text(found))
-    return 0
+    yield json_text(asdict(found)) if options.json else inspection_text(found)
 
 
-def _extract(options: argparse.Namespace) -> int:
+def _extract(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     from lnsim.checkpoint.extract import extract_many
     from lnsim.checkpoint.reading import Question
     from lnsim.cli_text import bar, extract_record, extract_text
@@ -97,66 +107,49 @@ def _extract(options: argparse.Namespace) -> int:
     asked = {"everything": options.all, "model_type": options.model_type, "evidence": options.evidence}
     questions = [Question.of(source, options.role, options.revision, **asked) for source in options.sources]
     how = {"out": options.out, "again": options.again, "in_flight": options.in_flight}
-    failed = 0
     with bar(options.sources[0] if len(questions) == 1 else f"{len(questions)} sources") as progress:
         for question, found in zip(questions, extract_many(questions, **how, progress=progress), strict=True):
             if isinstance(found, LnsimError):
-                _complain(with_near_names(found, question.source), options.debug)
-                failed += 1
+                complain(with_near_names(found, question.source))
             else:
-                print(json_text(extract_record(found)) if options.json else extract_text(found), flush=True)
-    return 1 if failed else 0
+                yield json_text(extract_record(found)) if options.json else extract_text(found)
 
 
-def _compare(options: argparse.Namespace) -> int:
+def _compare(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     """Say what was found, then make the report where one is asked for, and say where it is.
 
     JSON is one object and comes when all is done, also where the report fails.
     """
     from lnsim.cli_text import bar
-    from lnsim.measure.compare import summarise_pair
-    from lnsim.measure.row_evidence import weigh_rows
     from lnsim.report.pair_view import Comparison, read_sources
+    from lnsim.report.saving import write_whole, writing
 
     with bar(f"{options.a} and {options.b}") as progress:
-        how = (options.revision, options.model_type, options.evidence)
-        a, b = read_sources([options.a, options.b], options.role, progress, *how)
+        how = {"model_type": options.model_type, "evidence": options.evidence, "progress": progress}
+        a, b = read_sources([options.a, options.b], options.role, options.revision, **how)
     for one in (a, b):
         if isinstance(one, LnsimError):
-            _complain(one, options.debug)
+            complain(one)
     if isinstance(a, LnsimError) or isinstance(b, LnsimError):
-        return 1
+        return
     with bar("permutations", unit="role") as progress:
-        summary = summarise_pair(a.vectors, b.vectors, options.permutations, options.seed, progress)
-    rows = None
-    if options.evidence:
-        asked = summary.judgement.rows.ordered, options.permutations, options.seed, options.same_token_ids
-        rows = weigh_rows(a.vectors, b.vectors, *asked)
-    found = Comparison((options.a, options.b), a.vectors, b.vectors, summary, rows)
+        asked = options.permutations, options.seed, options.evidence, options.same_token_ids, progress
+        found = Comparison.of((options.a, options.b), a.vectors, b.vectors, *asked)
     if options.csv is not None:
-        _write_csv(options.csv, found)
+        with writing(f"the rows of every layer into '{options.csv}'"):
+            write_whole(options.csv, found.rows_as_csv().encode("utf-8"))
     if not options.json:
-        print(found.markdown() if options.markdown else found.text(), flush=True)
+        yield found.markdown() if options.markdown else found.text()
     try:
         page = None if options.report is None else str(_report(options, a, b, found))
     except LnsimError:
         if options.json:
-            print(json_text(found.record()), flush=True)
+            yield json_text(found.record())
         raise
     if options.json:
-        print(json_text(found.record() | {"report": page}), flush=True)
+        yield json_text(found.record(page))
     elif page is not None:
-        print(f"Report: {page}", flush=True)
-    return 0
-
-
-def _write_csv(path: Path, found: Comparison) -> None:
-    from lnsim.report.saving import write_whole
-
-    try:
-        write_whole(path, found.rows_as_csv().encode("utf-8"))
-    except OSError as error:
-        raise NotebookError(f"Writing the rows of every layer into '{path}': {error.strerror or error}.") from error
+        yield f"Report: {page}"
 
 
 def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comparison) -> Path:
@@ -175,46 +168,31 @@ def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comp
         return write_page_of_two(options.report, a, b, found, given, progress)
 
 
-def _many(work: Callable[..., Iterable[str]], options: argparse.Namespace) -> int:
-    failed: list[LnsimError] = []
-
-    def complain(error: LnsimError) -> None:
-        _complain(error, options.debug)
-        failed.append(error)
-
-    for line in work(options, complain):
-        print(printable(line, keep="\n"), flush=True)
-    return 1 if failed else 0
-
-
-def _list(options: argparse.Namespace) -> int:
+def _list(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     from lnsim.cli_text import listing, listing_text
 
     found = listing(options.pattern)
     if options.pattern and not found["models"]:
         print(f"lnsim: no stored model fits '{printable(options.pattern)}'.", file=sys.stderr)
-    print(json_text(found) if options.json else listing_text(found, fold=not options.pattern))
-    return 0
+    yield json_text(found) if options.json else listing_text(found, fold=not options.pattern)
 
 
-def _study(options: argparse.Namespace) -> int:
+def _study(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     from lnsim.paths import from_here
     from lnsim.study.new import new_study
 
     path = new_study(options.name, options.sources)
     words = {"path": from_here(path), "run": f"python run_all.py --study {options.name}"}
-    print(json_text(words) if options.json else "{path}: add the relations that are known, then {run}".format(**words))
-    return 0
+    yield json_text(words) if options.json else "{path}: add the relations that are known, then {run}".format(**words)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="lnsim", **_ABOUT)
     parser.add_argument("--version", action="version", version=f"lnsim {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    of_many = {"relatives": cli_many.relatives, "matrix": cli_many.matrix, "atlas": cli_atlas.atlas}
-    work: dict[str, Callable[[argparse.Namespace], int]] = {
-        "inspect": _inspect, "extract": _extract, "compare": _compare,
-        **{name: partial(_many, lines) for name, lines in of_many.items()}, "list": _list, "study": _study,
+    work: dict[str, Command] = {
+        "inspect": _inspect, "extract": _extract, "compare": _compare, "relatives": cli_many.relatives,
+        "matrix": cli_many.matrix, "atlas": cli_atlas.atlas, "list": _list, "study": _study,
     }  # fmt: skip
     for name, does in work.items():
         _command(commands, name, does)
@@ -233,9 +211,7 @@ class _Parser(argparse.ArgumentParser):
 _Commands = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 
 
-def _command(
-    commands: _Commands[_Parser], name: str, work: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
+def _command(commands: _Commands[_Parser], name: str, work: Command) -> None:
     what, examples = _TEXTS[name]["what"], _TEXTS[name]["examples"]
     parser = commands.add_parser(
         name,
@@ -254,7 +230,6 @@ def _command(
         if ends or "path" in words:
             words["type"] = _whole(*ends) if ends else Path
         parser.add_argument(argument, **{key: word for key, word in words.items() if key not in ("like", "path")})
-    return parser
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
@@ -276,12 +251,6 @@ def _leave_at_once(code: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
-
-
-def _complain(error: LnsimError, debug: bool) -> None:
-    if debug:
-        logging.getLogger("lnsim").exception("The error's traceback:", exc_info=error)
-    print(f"lnsim: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
 
 
 class _Harmless(logging.Formatter):

@@ -12,7 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lnsim.errors import ComparisonError, LnsimError, NotebookError
+from lnsim.errors import ComparisonError, LnsimError
 from lnsim.near_names import with_near_names
 from lnsim.tables import aligned
 from lnsim.text import json_text
@@ -189,12 +189,10 @@ def write_csv(path: Path, found: Sequence[Relation]) -> None:
     """Write what was found of every pair; NotebookError where that cannot be done."""
     import pandas as pd
 
-    from lnsim.report.saving import save_csv
+    from lnsim.report.saving import save_csv, writing
 
-    try:
+    with writing(f"the pairs into '{path}'"):
         save_csv(pd.DataFrame(found), path)
-    except OSError as error:
-        raise NotebookError(f"Writing the pairs into '{path}': {error.strerror or error}.") from error
 
 
 def _report(options: argparse.Namespace, read: Mapping[str, Extracted], found: Sequence[Relation]) -> Path:

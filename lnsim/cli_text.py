@@ -121,14 +121,13 @@ def listing_text(found: Mapping[str, Any], fold: bool = True) -> str:
         *[aligned(("study", "models", "sources", "title"), studies)] * fold,
         aligned(("stored model", "repo id", "commit", "family", "norms"), models),
     ]
-    shown_by = {folder: f"lnsim list {folder.rpartition('/')[2]} shows them" for folder in many}
-    folded = [f"{folder}: {n} more models; {shown_by[folder]}" for folder, n in many.items()]
+    folded = [f"{f}: {n} more models; lnsim list {f.rpartition('/')[2]} shows them" for f, n in many.items()]
     return printable("\n\n".join([*tables, *folded]), keep="\n")
 
 
 def _gaps(missing: Mapping[str, Sequence[int]], notes: Iterable[str]) -> list[str]:
-    gaps = [f"missing: {key} in layers {', '.join(str(layer) for layer in layers)}" for key, layers in missing.items()]
-    return [*gaps, *(f"note: {note}" for note in notes)]
+    gaps = [f"missing: {key} in layers {', '.join(map(str, layers))}" for key, layers in missing.items()]
+    return gaps + [f"note: {note}" for note in notes]
 
 
 @contextmanager

@@ -101,7 +101,7 @@ MADE = {
 
 @pytest.mark.parametrize(("a", "b", "key"), MADE.values(), ids=MADE)
 def test_a_made_pair_gets_its_sentence(a: NormVectors, b: NormVectors, key: str) -> None:
-    assert summarise_pair(a, b, 1999).verdict == key
+    assert summarise_pair(a, b, 1999).judgement.key == key
 
 
 def test_equal_weights_with_other_biases_are_not_identical() -> None:
@@ -109,14 +109,14 @@ def test_equal_weights_with_other_biases_are_not_identical() -> None:
     role = one["pre_mlp"]
     biases = [replace(role, bias=role.scale * k, stored_bias=role.stored * k) for k in (0, 1)]
     models = [replace(one, roles={"pre_mlp": changed}) for changed in biases]
-    assert summarise_pair(models[0], models[1], 19).verdict != "identical"
-    assert summarise_pair(one, models[0], 19).verdict != "identical"
-    assert summarise_pair(models[1], models[1], 19).verdict == "identical"
+    assert summarise_pair(models[0], models[1], 19).judgement.key != "identical"
+    assert summarise_pair(one, models[0], 19).judgement.key != "identical"
+    assert summarise_pair(models[1], models[1], 19).judgement.key == "identical"
 
 
 def test_a_model_is_identical_to_itself(minilm: NormVectors) -> None:
     found = summarise_pair(minilm, minilm, 99)
-    assert (found.verdict, found.judgement.obstacle, dict(found.not_compared)) == ("identical", "", {})
+    assert (found.judgement.key, found.judgement.obstacle, dict(found.not_compared)) == ("identical", "", {})
     one = found.roles["post_attention"]
     assert (one.cosine_mean, one.pearson_mean, one.spearman_mean) == (1.0, 1.0, 1.0)
     assert (one.rel_l2_mean, one.changed_ratio, one.best_offset, one.alignment_rate) == (0.0, 0.0, 0, 1.0)
@@ -128,7 +128,7 @@ def test_roles_and_layers_that_only_one_has_are_named() -> None:
     b = joined(drawn(3, [1, 2, 3, 4]), drawn(4, role="pre_attention"))
     found = summarise_pair(a, b, 9)
     assert found.roles["pre_mlp"].layers == (1, 2)
-    assert found.verdict == "too_few"  # 9 permutations decide nothing
+    assert found.judgement.key == "too_few"  # 9 permutations decide nothing
     assert dict(found.not_compared) == {
         "final": "only a has it",
         "pre_attention": "only b has it",
@@ -155,7 +155,7 @@ def test_a_role_of_another_width_is_named_and_the_others_are_compared() -> None:
 )
 def test_nothing_in_common_is_a_verdict_that_says_why(a: NormVectors, b: NormVectors, message: str) -> None:
     found = summarise_pair(a, b)
-    assert (found.verdict, dict(found.roles)) == ("not_comparable", {})
+    assert (found.judgement.key, dict(found.roles)) == ("not_comparable", {})
     assert re.search(message, found.judgement.sentence())
 
 
@@ -167,7 +167,7 @@ def test_a_constant_layer_leaves_the_correlations_undefined_with_the_reason() ->
     assert one.cosine_mean is not None
     assert {one.pearson_mean, one.spearman_mean, one.pvalue, one.null_std, one.margin} == {None}
     assert one.notes[0] == "pearson_mean is not defined: layer 2 of b is constant"
-    assert found.verdict == "none"  # by the other layers
+    assert found.judgement.key == "none"  # by the other layers
     assert dict(found.judgement.rows.apart) == {"pre_mlp": "γ has no pattern in layer 2"}
     flat = summarise_pair(drawn(2), made(np.ones_like(rows)), 199)
     assert flat.judgement.sentence() == "Not comparable: γ has no pattern in layers 0 to 4 (pre_mlp)."
@@ -200,14 +200,14 @@ def test_a_single_layer_has_no_alignment() -> None:
 def test_norms_of_a_head_are_measured_and_take_no_part_in_the_verdict() -> None:
     q = drawn(5, role="q_norm", size=32)
     found = summarise_pair(joined(drawn(1), q), joined(drawn(2), q), 199)
-    assert found.verdict == "none"
+    assert found.judgement.key == "none"
     assert found.roles["q_norm"].pvalue == 1 / 200
     assert found.judgement.rows.roles == (("pre_mlp", "pre_mlp"),)
     assert dict(found.judgement.rows.apart) == {
         "q_norm": "rotary positions treat a head's channels alike in all models"
     }
     alone = summarise_pair(q, q, 9)
-    assert alone.verdict == "not_comparable"
+    assert alone.judgement.key == "not_comparable"
 
 
 def test_progress_is_told_after_each_role() -> None:

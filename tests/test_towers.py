@@ -98,7 +98,7 @@ def test_a_role_may_be_written_with_its_tower_though_that_is_the_main_one_of_one
     whole, alone = folders(tmp_path, "t5")
     code, out, _ = run("compare", str(whole), str(alone), "--role", role, "--permutations", "99", "--json")
     assert (code, json.loads(out)["verdict"]["key"]) == (0, "identical")
-    assert lnsim.compare(whole, alone, role, n_permutations=99).summary.verdict == "identical"
+    assert lnsim.compare(whole, alone, role, n_permutations=99).summary.judgement.key == "identical"
 
 
 def test_where_only_different_towers_are_there_nothing_is_compared(tmp_path: Path) -> None:

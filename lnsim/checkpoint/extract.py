@@ -65,7 +65,6 @@ def extract(
     everything: bool = False,
     model_type: str | None = None,
     evidence: bool = False,
-    progress: Progress = no_progress,
 ) -> NormVectors:
     """Read the norm vectors of a SOURCE, as the command line takes it; write nothing.
 
@@ -77,8 +76,8 @@ def extract(
     """
     begun = time.perf_counter()
     question = Question.of(source, roles, revision, everything=everything, model_type=model_type, evidence=evidence)
-    opened = opening.open_checkpoint(question.source, revision, progress=progress)
-    return replace(read_norms(opened, question, progress=progress).vectors(), seconds=time.perf_counter() - begun)
+    opened = opening.open_checkpoint(question.source, revision)
+    return replace(read_norms(opened, question).vectors(), seconds=time.perf_counter() - begun)
 
 
 def extract_and_keep(
@@ -89,12 +88,11 @@ def extract_and_keep(
     out: Path | None = None,
     name: str | None = None,
     again: bool = False,
-    progress: Progress = no_progress,
     **how: Any,
 ) -> NormVectors:
     """Read the norm vectors of a source, asked for as of ``extract``, and keep them as ``extract_many`` does."""
     question = Question.of(source, roles, revision, **how)
-    (found,) = extract_many([question], out=out, name=name, again=again, progress=progress)
+    (found,) = extract_many([question], out=out, name=name, again=again)
     if isinstance(found, LnsimError):
         raise found
     return found
@@ -261,11 +259,11 @@ def _by_one_tower(a: Extracted, b: Extracted) -> tuple[Question, Question]:
 
 
 def _as_one_family(a: Extracted, b: Extracted) -> tuple[Question, Question]:
-    asked = {"a": a.question, "b": b.question}
-    for side, one, other in (("a", a.vectors, b.vectors), ("b", b.vectors, a.vectors)):
-        if not one.offset.decided and other.offset.decided and other.offset.value and same_stored(one, other):
-            asked[side] = replace(asked[side], model_type=other.model_type)
-    return asked["a"], asked["b"]
+    def like(asked: Question, own: NormVectors, other: NormVectors) -> Question:
+        told = not own.offset.decided and other.offset.decided and other.offset.value
+        return replace(asked, model_type=other.model_type) if told and same_stored(own, other) else asked
+
+    return like(a.question, a.vectors, b.vectors), like(b.question, b.vectors, a.vectors)
 
 
 def _answers(
@@ -275,21 +273,15 @@ def _answers(
     if len(items) == 1:
         yield _finished(lambda: work(items[0], progress=progress), finish)
         return
-    if not items:
-        return
     progress_of = shared_progress(progress)
-    done: dict[int, T | LnsimError] = {}
-    pool = ThreadPoolExecutor(min(len(items), _AT_ONCE), thread_name_prefix="lnsim-model")
+    done: dict[Future[B], T | LnsimError] = {}
+    pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lnsim-model")
     try:
-        numbers: dict[Future[B], int] = {
-            pool.submit(work, item, progress=progress_of(number)): number for number, item in enumerate(items)
-        }
-        following = 0
-        for future in as_completed(list(numbers)):
-            done[numbers.pop(future)] = _finished(future.result, finish)
-            while following in done:
-                yield done.pop(following)
-                following += 1
+        waiting = [pool.submit(work, item, progress=progress_of(number)) for number, item in enumerate(items)]
+        for future in as_completed(waiting.copy()):
+            done[future] = _finished(future.result, finish)
+            while waiting and waiting[0] in done:
+                yield done.pop(waiting.pop(0))
     except KeyboardInterrupt:
         # Imported here: where nothing came from the Hub, its code was never loaded.
         from lnsim.checkpoint.hub.session import close_clients

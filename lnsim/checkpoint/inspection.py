@@ -15,6 +15,7 @@ from lnsim.checkpoint.reading import map_checkpoint
 from lnsim.checkpoint.roles import NormTensor, RoleMap
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.errors import RoleError
+from lnsim.words import TEXTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,7 @@ def inspect(
         same = ("family", "model_type", "norm_type", "main_tower", "n_layers", "missing_layers", "notes")
         told = {name: getattr(found, name) for name in same} | {"roles": _summaries(found, infos)}
         if fixed := [tower for tower in found.n_layers if has_fixed_positions(found.model_type, tower)]:
-            said = (
-                f"Tokens of the {' and '.join(fixed)} tower get fixed sines and cosines, so that its channels have an "
-            )
-            told["notes"] = (*found.notes, f"{said}order of their own: strangers of this kind agree in them.")
+            told["notes"] = (*found.notes, TEXTS["notes"]["fixed_positions"].format(towers=" and ".join(fixed)))
     own = {name: getattr(opened, name) for name in ("source", "where", "repo_id", "revision", "commit", "part")}
     return Inspection(
         dtypes=dict(Counter(info.dtype for info in infos.values()).most_common()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import FileIO
@@ -36,9 +36,11 @@ from lnsim.checkpoint.source import (
 )
 from lnsim.checkpoint.token_texts import TOKENIZER_FILES
 from lnsim.errors import FormatError, HeaderError, LnsimError, RangeError, SourceError
+from lnsim.words import TEXTS
 
 _OF_A_MODEL = "models--"
 _SNAPSHOTS = "snapshots"
+_SAYS: Mapping[str, str] = TEXTS["on_disk"]
 
 
 def open_local(path: Path, *, source: str | None = None, where: str | None = None) -> Checkpoint:
@@ -120,10 +122,7 @@ def open_snapshot(folder: Path, name: RepoName) -> Checkpoint:
     try:
         opened = open_local(path, source=f"{name.repo_id}{below}", where=f"{name.repo_id}@{commit}{below}")
     except FormatError as error:
-        raise FormatError(
-            f"{error} The Hub's cache may hold only some of its files: with a network, {name.repo_id}@{commit} is read "
-            f"from the Hub."
-        ) from None
+        raise FormatError(_SAYS["partial_cache"].format(error=error, repo_id=name.repo_id, commit=commit)) from None
     opened.revision, opened.part = name.revision, name.part
     if opened.record is None:
         opened.repo_id, opened.commit = name.repo_id, commit
@@ -144,10 +143,8 @@ def _commit_of(home: Path, repo_id: str) -> str:
     if wanted in there or (wanted is None and len(there) == 1):
         return wanted or there[0]
     named = "it has no refs/main" if wanted is None else f"refs/main names {wanted!r:.60}, which is not there"
-    raise SourceError(
-        f"Opening {home.name}: one snapshot was expected, found {', '.join(there) or 'none'}, and {named}. Name one "
-        f"snapshot's folder, or the repo, {repo_id}, to read it from the Hub."
-    )
+    told = ", ".join(there) or "none"
+    raise SourceError(_SAYS["no_snapshot"].format(home=home, there=told, named=named, repo_id=repo_id))
 
 
 def _check_links(path: Path, repo_id: str, commit: str) -> None:
@@ -158,11 +155,8 @@ def _check_links(path: Path, repo_id: str, commit: str) -> None:
     needed = [name for name in names if name.endswith(WEIGHTS) or name in (CONFIG_NAME, INDEX_NAME)]
     dead = [name for name in needed if os.path.islink(folder / name) and not os.path.exists(folder / name)]
     if dead:
-        raise SourceError(
-            f"Opening {repo_id}@{commit[:12]} in the Hub's cache: {dead[0]!r:.120} is a link to a file that is no "
-            f"longer there ({len(dead)} such in all). Download it again (`hf download {repo_id} --revision {commit}`), "
-            f"or name the repo, {repo_id}@{commit}, to read it from the Hub."
-        )
+        told = {"dead": dead[0], "n_dead": len(dead), "repo_id": repo_id, "commit": commit}
+        raise SourceError(_SAYS["dead_blob"].format(**told))
 
 
 def _listed(folder: Path) -> list[str]:
@@ -203,11 +197,8 @@ def _read_headers(folder: Path, layout: Layout, where: str) -> tuple[dict[str, H
     for shard in layout.shards:
         try:
             if shard in absent:
-                raise FormatError(
-                    f"Opening {where}: its index names {len(layout.shards)} shards, but {shard} is not there "
-                    f"({len(absent)} missing in all). Complete the download, or name the repo id to read it from the "
-                    f"Hub."
-                )
+                told = {"n_shards": len(layout.shards), "shard": shard, "n_absent": len(absent)}
+                raise FormatError(_SAYS["no_shard"].format(where=where, **told))
             headers[shard] = _read_header(folder / shard, where=file_in(where, shard))
         except (HeaderError, SourceError) as error:
             if layout.index is None:
@@ -251,10 +242,7 @@ def _check_file(path: Path, where: str, *, what: str = "file") -> None:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         if os.path.islink(path):
-            raise SourceError(
-                f"Opening {where}: it is a link to {os.readlink(path)!r:.200}, which is not there. Complete the "
-                f"download or the copy, or name the repo id to read it from the Hub."
-            ) from None
+            raise SourceError(_SAYS["dead_link"].format(where=where, link=os.readlink(path))) from None
         raise SourceError(f"Opening {where}: there is no such {what}.") from None
     except (OSError, ValueError) as error:
         raise _unreadable(error, where) from error

@@ -67,11 +67,7 @@ class WeightRows(msgspec.Struct, frozen=True, eq=False):
     @property
     def tokens(self) -> tuple[tuple[int, ...], npt.NDArray[Any]] | None:
         """Ids of the tokens, and their rows; None where none was read."""
-        found = [(piece, rows) for piece, rows in self._of(("token",))]
-        if not found:
-            return None
-        ids = tuple(number for piece, _ in found for number in range(piece.start, piece.stop))
-        return ids, np.concatenate([rows for _, rows in found])
+        return next(((tuple(range(piece.start, piece.stop)), rows) for piece, rows in self._of(("token",))), None)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -153,18 +149,19 @@ def choose_rows(
     pieces: list[RowPiece] = []
     missing: list[str] = []
     named = tuple(norms)
-    values, rows = partial(_value_pieces, infos, named, told, model_type), partial(_token_pieces, infos, named, tokens)
-    for what, choose in (("value rows", values), ("token rows", rows))[: 1 if tower in MEDIA_KEYS else 2]:
+    values = partial(_value_pieces, infos, named, told, model_type)
+    rows = partial(_token_pieces, infos, named, tokens, tower)
+    for what, choose in (("value rows", values), ("token rows", rows)):
         try:
             pieces += choose()
         except RoleError as error:
             missing.append(f"No {what} of {where}: {error}.")
-    if tower in MEDIA_KEYS:
-        missing.append(f"No token rows of {where}: its {tower} tower reads no tokens.")
     return tuple(pieces), tuple(missing)
 
 
-def _token_pieces(infos: Mapping[str, TensorInfo], norms: Sequence[str], tokens: Tokens) -> list[RowPiece]:
+def _token_pieces(infos: Mapping[str, TensorInfo], norms: Sequence[str], tokens: Tokens, tower: str) -> list[RowPiece]:
+    if tower in MEDIA_KEYS:
+        raise RoleError(f"its {tower} tower reads no tokens")
     ends = tuple(f".{name}.weight" for name in WORDS["embeddings"]["names"])
     tables = [name for name, info in infos.items() if f".{name}".endswith(ends) and len(info.shape) == 2]
     # Two tensors lie in one tower, as far as their names tell, where their first parts agree.

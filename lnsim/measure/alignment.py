@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
+from lnsim.measure.comparable import REFUSED
 from lnsim.measure.nulls import Floats
 
 if TYPE_CHECKING:
@@ -40,16 +41,11 @@ class LayerMatrix:
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.layers_a), len(self.layers_b)):
-            raise ComparisonError(
-                f"Aligning layers of {self.names}: {len(self.layers_a)} and {len(self.layers_b)} layers were named, "
-                f"found a matrix of shape {self.values.shape}."
-            )
+            told = {"n_a": len(self.layers_a), "n_b": len(self.layers_b), "matrix": self}
+            raise ComparisonError(REFUSED["layers_named"].format(**told))
         if not self.values.size or not np.isfinite(self.values).all():
-            raise ComparisonError(
-                f"Aligning layers of {self.names}: expected a defined value in every cell, found "
-                f"{int((~np.isfinite(self.values)).sum())} undefined of {self.values.size}. A constant vector has no "
-                "r; leave it out."
-            )
+            n_undefined = np.count_nonzero(~np.isfinite(self.values))
+            raise ComparisonError(REFUSED["layers_undefined"].format(matrix=self, n_undefined=n_undefined))
 
     @classmethod
     def of(cls, matrix: pd.DataFrame) -> LayerMatrix:

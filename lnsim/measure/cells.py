@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
-from lnsim.measure.comparable import matched_layers, obstacle, obstacle_to_test, why_not_bits
+from lnsim.measure.comparable import matched_layers, obstacle, obstacle_to_test, two_roles, why_not_bits
 from lnsim.measure.metrics import METRICS, pairwise
 from lnsim.measure.nulls import centred_unit, holm
 from lnsim.measure.permutation import Orders, channel_orders, layer_values, matched_null
@@ -89,14 +90,15 @@ def cells(
     wanted = [_two(role) for role in roles]
     only = None if layers is None else list(layers)
     frames = []
-    for a, b in pairs:
-        for names in wanted:
-            if not obstacle(models, a, b, names):
-                one, other = _only(models[a][names[0]], only), _only(models[b][names[1]], only)
-                if len(one.layers) and len(other.layers):
-                    frames.append(_cells((a, b), names, one, other, metrics))
+    for (a, b), names in product(pairs, wanted):
+        if not obstacle(models, a, b, names):
+            one, other = _only(models[a][names[0]], only), _only(models[b][names[1]], only)
+            if len(one.layers) and len(other.layers):
+                frames.append(_cells((a, b), names, one, other, metrics))
     if not frames:
-        raise ComparisonError(f"Comparing layers: no pair has norms of {', '.join(map(_name, wanted))} of one width.")
+        raise ComparisonError(
+            f"Comparing layers: no pair has norms of {', '.join(map(two_roles, wanted))} of one width."
+        )
     return pd.concat(frames, ignore_index=True)
 
 
@@ -105,7 +107,7 @@ def _cells(
 ) -> pd.DataFrame:
     shares = [row_statistics(one.scale).share for one in (a, b)]
     rows, columns = (grid.ravel() for grid in np.meshgrid(a.layers, b.layers, indexing="ij"))
-    found: dict[str, Any] = {"a": pair[0], "b": pair[1], "role": _name(roles), "layer_a": rows, "layer_b": columns}
+    found: dict[str, Any] = {"a": pair[0], "b": pair[1], "role": two_roles(roles), "layer_a": rows, "layer_b": columns}
     found["offset"] = columns - rows
     found |= {name: _measured(a, b, name) for name in metrics}
     found |= {"share_a": np.repeat(shares[0], len(b.layers)), "share_b": np.tile(shares[1], len(a.layers))}
@@ -154,17 +156,16 @@ def tests(
     """
     orders: dict[int, Orders] = {}
     rows = []
-    for a, b in pairs:
-        for names in [_two(role) for role in roles]:
-            why_not = obstacle_to_test(models, a, b, names)
-            found: dict[str, Any] = {"a": a, "b": b, "role": _name(names), "obstacle": why_not}
-            if not why_not:
-                one, other = models[a][names[0]], models[b][names[1]]
-                size = one.hidden_size
-                if size not in orders:
-                    orders[size] = channel_orders(size, n_permutations, seed)
-                found |= _tested(one, other, orders[size])
-            rows.append(found)
+    for (a, b), names in product(pairs, map(_two, roles)):
+        why_not = obstacle_to_test(models, a, b, names)
+        found: dict[str, Any] = {"a": a, "b": b, "role": two_roles(names), "obstacle": why_not}
+        if not why_not:
+            one, other = models[a][names[0]], models[b][names[1]]
+            size = one.hidden_size
+            if size not in orders:
+                orders[size] = channel_orders(size, n_permutations, seed)
+            found |= _tested(one, other, orders[size])
+        rows.append(found)
     if not rows:
         raise ComparisonError("Testing pairs: none was given, or none has the vectors of both its models.")
     return adjusted(pd.DataFrame(rows).reindex(columns=["a", "b", "role", "obstacle", *_TESTED]))
@@ -232,7 +233,3 @@ def adjusted(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _two(role: Role) -> tuple[str, str]:
     return (role, role) if isinstance(role, str) else (role[0], role[1])
-
-
-def _name(roles: tuple[str, str]) -> str:
-    return roles[0] if roles[0] == roles[1] else " × ".join(roles)

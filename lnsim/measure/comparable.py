@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
+from lnsim.words import TEXTS
 
 Models = Mapping[str, NormVectors]
 Layers = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 
+REFUSED: Mapping[str, str] = TEXTS["refused"]  # the longer reasons why models, or rows of them, are not compared
 _NO_LAYER = "no layer number in common"
 
 
@@ -90,6 +92,11 @@ def _by_name(a: NormVectors, b: NormVectors) -> tuple[dict[str, RoleVectors], di
     return of_a, of_b
 
 
+def two_roles(roles: tuple[str, str]) -> str:
+    """What a role of each of two models is called: ``a × b``, or once where both have the same name."""
+    return " × ".join(dict.fromkeys(roles))
+
+
 def two_widths(a: int, b: int) -> str:
     """Why norms of two hidden sizes cannot be compared."""
     return f"their hidden sizes are {a} and {b}, and no channel of one is a channel of the other"
@@ -104,11 +111,7 @@ def check_offsets(a: NormVectors, b: NormVectors) -> None:
         if one.offset.decided or not (other.offset.decided and other.offset.value != one.offset.likely):
             continue
         stores = "γ minus one" if other.offset.value else "γ itself"
-        raise ComparisonError(
-            f"Comparing '{a.source}' with '{b.source}': '{other.source}' stores {stores}, and of '{one.source}' this "
-            f"is not known: {one.offset.reason}. Put its config.json beside it, or name its family once with `lnsim "
-            f"extract '{one.source}' --model-type NAME --out DIR` and compare what that keeps."
-        )
+        raise ComparisonError(REFUSED["offset"].format(a=a, b=b, one=one, other=other, stores=stores))
 
 
 def lone_layers(a: NormVectors, b: NormVectors, roles: Iterable[str]) -> dict[str, str]:
@@ -152,10 +155,7 @@ def _nothing(a: NormVectors, b: NormVectors, refused: Mapping[str, str]) -> str:
     if why := by_reason({role: reason for role, reason in refused.items() if not reason.startswith("only")}):
         return f"{begun}: {why}."
     have = " and ".join(f"'{one.source}' has {', '.join(one.roles) or 'none'}" for one in (a, b))
-    return (
-        f"{begun}. Only roles of the same name are compared; {have}. Pairs of different roles can be listed in a "
-        "study, as in data/studies/small_models.toml."
-    )
+    return REFUSED["no_common_role"].format(begun=begun, have=have)
 
 
 def why_not_bits(a: RoleVectors, b: RoleVectors) -> str:
@@ -170,11 +170,8 @@ def why_not_bits(a: RoleVectors, b: RoleVectors) -> str:
 
 def same_bits(a: RoleVectors, b: RoleVectors) -> bool:
     """Whether both have the same layers, and weights and biases of the same stored bits that mean the same γ."""
-    if not np.array_equal(a.layers, b.layers) or (a.stored_bias is None) != (b.stored_bias is None):
-        return False
-    if (a.offset, a.dtypes) != (b.offset, b.dtypes):
-        return False
-    return _equal(a.stored, b.stored) and _equal(a.stored_bias, b.stored_bias)
+    alike = np.array_equal(a.layers, b.layers) and (a.offset, a.dtypes) == (b.offset, b.dtypes)
+    return alike and _equal(a.stored, b.stored) and _equal(a.stored_bias, b.stored_bias)
 
 
 def same_gamma(a: RoleVectors, b: RoleVectors) -> bool:

@@ -7,17 +7,19 @@ reason why it was not. A measure that is not defined is None and never NaN, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.comparable import (
+    Rows,
     check_offsets,
     common_roles,
     lone_layers,
@@ -38,8 +40,6 @@ _OF_ALIGNMENT = ("best_offset", "alignment_rate", "margin")
 ONE_LAYER = f"{', '.join(_OF_ALIGNMENT)} are not defined: there is one layer, and no other to choose"
 _OF_NULL = ("pvalue", "null_mean", "null_std")
 
-
-Rows = npt.NDArray[np.intp]
 Matched = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 """Rows of both models at the layer numbers that both have."""
 
@@ -85,24 +85,18 @@ class PairSummary:
     not_compared: Mapping[str, str]  # by role, why it, or which of its layers, had no counterpart
     judgement: Judgement  # the verdict, and the test that it rests on
 
-    @property
-    def verdict(self) -> str:
-        """The key of the sentence, one of ``verdict.RULES``."""
-        return self.judgement.key
-
 
 def summarise_pair(
     a: NormVectors,
     b: NormVectors,
     n_permutations: int = MOST,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, planned: None,
+    progress: Progress = no_progress,
 ) -> PairSummary:
     """Compare every role that both models have, and judge the pair; lengths of differences are over those of a.
 
     A test may cost `n_permutations` of the channels, that of a role 9,999 at most; they are the same ones for all roles
-    of one width. `progress` is told how many roles are done of how many, the verdict being one more. ComparisonError
-    when what is added to the stored γ is not known says why.
+    of one width. ComparisonError when what is added to the stored γ is not known says why.
     """
     judgement = judge([(a, b)], n_permutations, seed)[0]
     refused = not_comparable_roles(a, b)
@@ -110,14 +104,12 @@ def summarise_pair(
         return PairSummary({}, refused, judgement)
     roles = common_roles(a, b)
     check_offsets(a, b)
-    orders: dict[int, Orders] = {}
+    n_drawn = min(n_permutations, _MOST_A_ROLE)
+    orders = {size: channel_orders(size, n_drawn, seed) for size in {a[role].hidden_size for role in roles}}
     found: dict[str, RoleSummary] = {}
     for role in roles:
         progress(1 + len(found), 1 + len(roles))
-        size = a[role].hidden_size
-        if size not in orders:
-            orders[size] = channel_orders(size, min(n_permutations, _MOST_A_ROLE), seed)
-        found[role] = summarise_role(a[role], b[role], orders[size], seed)
+        found[role] = summarise_role(a[role], b[role], orders[a[role].hidden_size], seed)
     progress(1 + len(found), 1 + len(roles))
     return PairSummary(found, {**refused, **lone_layers(a, b, roles)}, judgement)
 
@@ -181,11 +173,9 @@ def _changed(a: RoleVectors, b: RoleVectors, rows: tuple[Rows, Rows], notes: lis
 def _aligned(a: RoleVectors, b: RoleVectors, notes: list[str]) -> dict[str, Any]:
     """Where each layer has its best partner."""
     values = pairwise(a.scale, b.scale, "pearson")
-    if not np.isfinite(values).all():
-        notes.append(f"{', '.join(_OF_ALIGNMENT)} are not defined: a layer has no r")
-        return dict.fromkeys(_OF_ALIGNMENT)
-    if min(values.shape) < 2:
-        notes.append(ONE_LAYER)
+    defined = np.isfinite(values).all()
+    if not defined or min(values.shape) < 2:
+        notes.append(ONE_LAYER if defined else f"{', '.join(_OF_ALIGNMENT)} are not defined: a layer has no r")
         return dict.fromkeys(_OF_ALIGNMENT)
     matrix = LayerMatrix(values, a.layers, b.layers)
     return dict(zip(_OF_ALIGNMENT, (matrix.best_offset(), matrix.alignment_rate(), matrix.margin()), strict=True))

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
+from lnsim.measure.comparable import REFUSED
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST, PairTest, pair_test
 
@@ -48,11 +49,7 @@ class ValueBlock:
         n_rows, hidden_size = self.rows.shape
         whole = self.head_size > 1 and n_rows > 0 and n_rows % self.head_size == 0
         if not whole or self.gamma.shape != (hidden_size,):
-            raise ComparisonError(
-                f"Value rows of block {self.layer}: expected whole heads of two or more rows and γ of the same "
-                f"channels, found {n_rows} rows of {hidden_size} channels, heads of {self.head_size} and γ of shape "
-                f"{self.gamma.shape}."
-            )
+            raise ComparisonError(REFUSED["value_block"].format(block=self, n_rows=n_rows, hidden_size=hidden_size))
 
     def effective(self) -> Floats:
         """What the rows do to the normalised residual: rows times γ, without its mean where the norm takes that out."""
@@ -66,10 +63,7 @@ class ValueBlock:
 
         No orthogonal change of the residual basis alters them, nor does what moves a factor from γ to the rows.
         """
-        rows = self.effective()
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-        heads = unit.reshape(-1, self.head_size, rows.shape[1])
+        heads = _unit_length(self.effective(), 0).reshape(-1, self.head_size, self.rows.shape[1])
         return np.asarray(heads @ heads.transpose(0, 2, 1))
 
 
@@ -94,10 +88,8 @@ def value_rows(a: Sequence[ValueBlock], b: Sequence[ValueBlock]) -> SignTest:
     """
     sizes = {block.head_size for block in (*a, *b)}
     if not a or not b or len(sizes) != 1:
-        raise ComparisonError(
-            f"Testing value rows: expected blocks of both models with heads of one size, found {len(a)} and {len(b)} "
-            f"blocks and heads of {', '.join(map(str, sorted(sizes))) or 'no size'}."
-        )
+        told = ", ".join(map(str, sorted(sizes))) or "no size"
+        raise ComparisonError(REFUSED["value_rows"].format(n_a=len(a), n_b=len(b), sizes=told))
     grams = [[(block.layer, block.grams()) for block in blocks] for blocks in (a, b)]
     n_tried, found = len(a) * len(b), []
     for (layer_a, one), (layer_b, other) in product(*grams):
@@ -125,10 +117,7 @@ def token_rows(a: npt.ArrayLike, b: npt.ArrayLike) -> SignTest:
     """
     one, other = (np.asarray(rows, dtype=np.float64) for rows in (a, b))
     if one.ndim != 2 or other.ndim != 2 or len(one) != len(other) or len(one) < 3:
-        raise ComparisonError(
-            f"Testing token rows: expected rows of the same three or more tokens, found shapes {one.shape} and "
-            f"{other.shape}."
-        )
+        raise ComparisonError(REFUSED["token_rows"].format(a=one, b=other))
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
         raise ComparisonError("Testing token rows: a weight is not finite.")
     one, other = (_units(rows.T) for rows in (one, other))
@@ -159,9 +148,12 @@ def _best_partners(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32])
 
 def _units(rows: Floats) -> Floats:
     """Rows without their mean, of length 1; a constant one is zero, and correlates with nothing."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    return np.asarray(np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 1e-12))
+    return _unit_length(rows - rows.mean(axis=1, keepdims=True), 1e-12)
+
+
+def _unit_length(rows: Floats, nothing: float) -> Floats:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > nothing))
 
 
 def _sign_test(coupled: Floats, n_tried: int, layers: tuple[int, int] | None, n_matched: int) -> SignTest:
@@ -187,8 +179,5 @@ def effective_gamma(a: Sequence[ValueBlock], b: Sequence[ValueBlock], most: int 
     """
     one, other = (np.array([np.sqrt(np.mean(block.effective() ** 2, axis=0)) for block in blocks]) for blocks in (a, b))
     if one.shape != other.shape:
-        raise ComparisonError(
-            f"Testing effective γ: expected as many blocks and channels in both models, found {one.shape} and "
-            f"{other.shape}."
-        )
+        raise ComparisonError(REFUSED["effective_gamma"].format(a=one, b=other))
     return pair_test([(one, other)], most=most, seed=seed)

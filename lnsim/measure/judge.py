@@ -7,13 +7,15 @@ of fixed positions, or because γ itself shows it (``channel_order``). One model
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from lnsim.checkpoint.families.table import has_fixed_positions
+from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors, key_of
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
@@ -25,6 +27,7 @@ from lnsim.measure.comparable import (
     matched_layers,
     same_bits,
     same_gamma,
+    two_roles,
     two_widths,
 )
 from lnsim.measure.metrics import pairwise
@@ -95,13 +98,12 @@ def judge(
     pairs: Sequence[Pair],
     most: int = MOST,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, planned: None,
+    progress: Progress = no_progress,
     n_tests: int | None = None,
 ) -> list[Judgement]:
     """Judge pairs that were asked about together, in the order given; one may cost `most` permutations of the channels.
 
-    `n_tests` is for pairs that are the best of so many: p is adjusted over all of these, by ``parted_test``. `progress`
-    is told how many pairs are tested of how many.
+    `n_tests` is for pairs that are the best of so many: p is adjusted over all of these, by ``parted_test``.
     """
     rows = [matched_rows(a, b, roles[0] if roles else None, seed) for a, b, *roles in pairs]
     stacks = [one.stacks for one in rows if one.stacks]
@@ -142,11 +144,11 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
     for both in wanted:
         rows, why = _rows(a, b, both)
         if why:
-            apart[_name(both)] = why
+            apart[two_roles(both)] = why
         if rows is not None:
             taken.append((both, rows))
     kept, ordered = _in_random_order(a, b, taken, seed)
-    apart |= {_name(both): "the channels of both have an order of their own" for both in ordered}
+    apart |= {two_roles(both): "the channels of both have an order of their own" for both in ordered}
     every = [(a[one], b[other]) for one, other in wanted if _has(a, one) and _has(b, other)]
     matched = [(a[one], b[other]) for (one, other), _ in kept]
     stacks = _stacked([rows for _, rows in kept])
@@ -161,10 +163,6 @@ def matched_rows(a: NormVectors, b: NormVectors, roles: Iterable[tuple[str, str]
         converted=bool(taken) and all(same_gamma(*both) for both in every),
         obstacle="" if stacks else by_reason(apart),
     )
-
-
-def _name(both: tuple[str, str]) -> str:
-    return " × ".join(dict.fromkeys(both))
 
 
 def _stacked(rows: Sequence[Stack]) -> tuple[Stack, ...]:
@@ -210,10 +208,8 @@ def _in_random_order(
     towers = [(a[both[0]].tower, b[both[1]].tower) for both, _ in taken]
     for pair in dict.fromkeys(towers):
         here = [one for one, tower in zip(taken, towers, strict=True) if tower == pair]
-        if all(
-            _own_order(one, tower, [rows[side] for _, rows in here], seed)
-            for side, (one, tower) in enumerate(zip((a, b), pair, strict=True))
-        ):
+        rows_a, rows_b = zip(*_stacked([rows for _, rows in here]), strict=True)
+        if _own_order(a, pair[0], rows_a, seed) and _own_order(b, pair[1], rows_b, seed):
             ordered += [both for both, _ in here]
         else:
             kept += here
@@ -221,13 +217,9 @@ def _in_random_order(
 
 
 def _own_order(model: NormVectors, tower: str, rows: Sequence[Floats], seed: int) -> bool:
-    if has_fixed_positions(model.model_type, tower):
-        return True
-    sizes = {part.shape[1] for part in rows}
-    return any(
-        size >= 16
-        and _order_of(size, b"".join(part.tobytes() for part in rows if part.shape[1] == size), seed) <= FIRES
-        for size in sizes
+    """Whether the table or the rows of a tower, one array a hidden size, tell of an order of its channels."""
+    return has_fixed_positions(model.model_type, tower) or any(
+        some.shape[1] >= 16 and _order_of(some.shape[1], some.tobytes(), seed) <= FIRES for some in rows
     )
 
 
@@ -247,15 +239,10 @@ def _places(pairs: Iterable[tuple[RoleVectors, RoleVectors]]) -> dict[str, int]:
 
 
 def _judged(rows: Rows, test: PairTest | None, p: float | None) -> Judgement:
-    found = Evidence(
-        pvalue=None, identical=rows.identical, converted=rows.converted, ordered=rows.ordered and not rows.stacks,
-        one_length=rows.one_length,
-        **{name: rows.places.get(name, 0) for name in ("same", "elsewhere", "without")},
-    )  # fmt: skip
-    if test is None or p is None:
-        key = verdict(found)
-        return Judgement(key, rows.obstacle if key == "not_comparable" else "", None, None, rows)
-    steps = p / test.pvalue
-    high = min(1.0, test.high * steps)
-    found = replace(found, pvalue=p, low=test.low * steps, high=high, least=test.least * steps)
-    return Judgement(verdict(found), "", test, p, rows)
+    found: dict[str, Any] = {name: rows.places.get(name, 0) for name in ("same", "elsewhere", "without")}
+    if test is not None and p is not None:
+        steps = p / test.pvalue
+        found |= {"low": test.low * steps, "high": min(1.0, test.high * steps), "least": test.least * steps}
+    found |= {"identical": rows.identical, "converted": rows.converted, "one_length": rows.one_length}
+    key = verdict(Evidence(pvalue=p, ordered=rows.ordered and not rows.stacks, **found))
+    return Judgement(key, rows.obstacle if key == "not_comparable" else "", test, p, rows)

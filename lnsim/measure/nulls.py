@@ -86,14 +86,13 @@ def shuffled_layers(models: Mapping[str, NormVectors], roles: Sequence[str], see
     """
 
     def shuffled(key: str, role: str, one: RoleVectors) -> RoleVectors:
+        if role not in roles:
+            return one
         generator = np.random.default_rng([seed, *key.encode(), *role.encode()])
         return replace(one, scale=generator.permuted(one.scale, axis=1))
 
     return {
-        key: replace(
-            vectors,
-            roles={role: shuffled(key, role, one) if role in roles else one for role, one in vectors.roles.items()},
-        )
+        key: replace(vectors, roles={role: shuffled(key, role, one) for role, one in vectors.roles.items()})
         for key, vectors in models.items()
     }
 
@@ -110,9 +109,8 @@ def holm(pvalues: Sequence[float], n_tests: int | None = None) -> list[float]:
     order = np.argsort(values, kind="stable")
     n = n_tests or len(values)
     steps = np.maximum.accumulate(values[order] * np.arange(n, n - len(values), -1))
-    adjusted = np.empty(len(values))
-    adjusted[order] = np.minimum(1.0, steps)
-    return [float(value) for value in adjusted]
+    adjusted: list[float] = np.minimum(1.0, steps)[np.argsort(order)].tolist()
+    return adjusted
 
 
 def centred_unit(rows: Floats) -> Floats:

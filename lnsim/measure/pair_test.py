@@ -21,6 +21,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.errors import ComparisonError
 from lnsim.measure.nulls import Floats, centred_unit
 from lnsim.measure.permutation import Orders, order_stream
@@ -104,12 +105,11 @@ def pair_tests(
     levels: Sequence[float] = LEVELS,
     most: int = MOST,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, planned: None,
+    progress: Progress = no_progress,
 ) -> list[PairTest]:
     """Test many pairs: the same permutations serve all of one hidden size, and a pair that is settled costs no more.
 
-    Each gets the result that it has alone; arguments and errors are those of ``pair_test``. `progress` is told how many
-    are done of how many.
+    Each gets the result that it has alone; arguments and errors are those of ``pair_test``.
     """
     alike: dict[tuple[int, ...], list[int]] = {}
     for place, stacks in enumerate(pairs):

@@ -55,32 +55,21 @@ def permutation_test(
     Breaks: which channel of `a` stands beside which of `b`, by one permutation of the channels shared by all rows.
     Keeps: every value of every row, and how the rows of one model resemble each other.
 
-    Args:
-        a: matched rows, shape ``(n_layers, hidden_size)``.
-        b: the same shape; row i of `a` is compared with row i of `b`.
-        n_permutations: how many, at least 1; the smallest p possible is 1 / (1 + n_permutations).
-        seed: of the generator; the same seed gives the same permutations for every pair of this hidden size.
-        alternative: ``greater`` (a common pattern makes r positive) or ``two-sided``.
-        statistic: ``mean`` over the rows, or ``max``, which sees a pattern in few rows; with ``two-sided`` it is the
-            largest absolute value.
-        correlation: one of ``rows.CORRELATIONS``: ``pearson``, ``spearman``, ``winsorised`` or ``trimmed``.
+    Row i of `a` is compared with row i of `b`, both of shape ``(n_layers, hidden_size)``. The same seed gives the same
+    permutations for every pair of this hidden size. `alternative` is ``greater`` (a common pattern makes r positive) or
+    ``two-sided``; `statistic` the ``mean`` over the rows, or ``max``, which sees a pattern in few rows, by absolute
+    value where two-sided; `correlation` one of ``rows.CORRELATIONS``.
 
-    Returns:
-        The ``statistic``, and its value under each permutation, shape ``(n_permutations,)``. For the mean,
-        ``exact_mean`` and ``exact_std`` are the moments over all permutations that there are.
+    The result has the statistic under each permutation, shape ``(n_permutations,)``, and for the mean its exact moments
+    over all permutations that there are. ComparisonError when the shapes differ, a row is constant, so that its
+    correlation is undefined, or there is no permutation.
 
-    Raises:
-        ComparisonError: when the shapes differ, a row is constant, so that its correlation is undefined, or there is
-            no permutation.
-
-    p is (1 + hits) / (1 + n_permutations), so never 0. The top of this module says under which assumptions it is exact
-    (equivariant training, independent initialisation), and that a copy whose channels were permuted escapes it. Source:
-    Zhu, Ahmed, Kuditipudi and Liang, ICML 2025, arXiv:2502.12292.
+    p is (1 + hits) / (1 + n_permutations), so never 0. The top of this module says under which assumptions it is exact,
+    and what escapes it. Source: Zhu, Ahmed, Kuditipudi and Liang, ICML 2025, arXiv:2502.12292.
     """
-    rows = np.asarray(a)
-    _check_matched(rows, np.asarray(b))
-    orders = channel_orders(rows.shape[1], n_permutations, seed)
-    return matched_null(rows, b, orders, alternative, statistic=statistic, correlation=correlation)
+    rows_a, rows_b = _matched(a, b)
+    orders = channel_orders(rows_a.shape[1], n_permutations, seed)
+    return matched_null(rows_a, rows_b, orders, alternative, statistic=statistic, correlation=correlation)
 
 
 def channel_orders(hidden_size: int, n_permutations: int, seed: int | Sequence[int]) -> Orders:
@@ -122,8 +111,7 @@ def matched_null(
     correlation: str = "pearson",
 ) -> NullResult:
     """``permutation_test`` with given permutations of the same hidden size, as ``channel_orders`` makes them."""
-    rows_a, rows_b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    _check_matched(rows_a, rows_b)
+    rows_a, rows_b = _matched(a, b)
     if len(orders) != rows_a.shape[1]:
         raise ComparisonError(f"Shuffling {rows_a.shape[1]} channels: the permutations given have {len(orders)}.")
     test = {"mean": _mean_test, "max": _max_test}.get(statistic)
@@ -141,8 +129,7 @@ def shared_null_std(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     Hoeffding (1951), "A combinatorial central limit theorem": a sum of entries, one a row and column of a matrix whose
     rows and columns sum to 0, has mean 0 and the variance of all squared entries over ``hidden_size - 1``.
     """
-    rows_a, rows_b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    _check_matched(rows_a, rows_b)
+    rows_a, rows_b = _matched(a, b)
     return _exact_std(centred_unit(rows_a), centred_unit(rows_b))
 
 
@@ -222,9 +209,11 @@ def _exact_std(unit_a: Floats, unit_b: Floats) -> float:
     return float(np.sqrt(max(total, 0.0) / (unit_a.shape[1] - 1)) / len(unit_a))
 
 
-def _check_matched(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
-    if a.ndim != 2 or a.shape != b.shape or not a.size or a.shape[1] < 2:
+def _matched(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
+    one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if one.ndim != 2 or one.shape != other.shape or not one.size or one.shape[1] < 2:
         raise ComparisonError(
             f"Permuting the channels of matched rows: expected two arrays of one shape (n_layers, hidden_size), got "
-            f"{a.shape} and {b.shape}."
+            f"{one.shape} and {other.shape}."
         )
+    return one, other

@@ -6,7 +6,7 @@ times the smaller one. Effective γ stands beside it, and takes no part.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -16,19 +16,13 @@ import numpy as np
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.checkpoint.weight_rows import WeightRows
 from lnsim.errors import ComparisonError
+from lnsim.measure.comparable import REFUSED
 from lnsim.measure.evidence import SignTest, ValueBlock, combined, effective_gamma, token_rows, value_rows
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST, STRONG, WEAK, PairTest
+from lnsim.words import TEXTS
 
-SENTENCES = {
-    "strong": "Shared initial values or weights: strong, in rows of the matrices. Compatible with: one was made from "
-    "the other; both from one base; or both began with the same initial random numbers",
-    "weak": "Shared initial values or weights: weak, in rows of the matrices; at most one pair of strangers in twenty "
-    "gives as much",
-    "none": "No shared initial values or weights are seen in rows of the matrices; this does not show independence",
-    "not_tested": "Rows of the matrices could not be tested",
-}
-DISTILLED = "A model distilled from random initial values is a stranger to every test here."
+_SAYS: Mapping[str, str] = TEXTS["matrix_rows"]  # sentences by strength, and what is added to them
 
 _FEWEST_TEXTS, _MOST_TOKENS = 64, 512  # more tokens cost time, and tell channels no better
 
@@ -61,8 +55,7 @@ class RowEvidence:
     def sentence(self, of_norms: str) -> str:
         """What was found, beside the strength of the norms' verdict."""
         apart = self.strength == "strong" and of_norms in ("none", "weak", "not_comparable", "not_decided")
-        silent = " Norms silent, rows strong: compatible with permuted, folded or newly set norms" if apart else ""
-        return f"{SENTENCES[self.strength]}.{silent}{'.' if silent else ''} {DISTILLED}"
+        return " ".join([_SAYS[self.strength], *[_SAYS["norms_silent"]] * apart, _SAYS["distilled"]])
 
     def record(self, of_norms: str) -> dict[str, Any]:
         """What ``lnsim compare --evidence --json`` prints."""
@@ -72,11 +65,8 @@ class RowEvidence:
             told["token_rows"] |= {"n_channels": told["token_rows"]["n_matched"], "n_tokens": self.n_tokens}
         if self.gamma is not None:
             told["effective_gamma"] |= {"pvalue": self.gamma.pvalue}  # type: ignore[operator]
-        return (
-            {"strength": self.strength, "pvalue": self.pvalue, "sentence": self.sentence(of_norms)}
-            | told
-            | {"missing": list(self.missing)}
-        )
+        found = {"strength": self.strength, "pvalue": self.pvalue, "sentence": self.sentence(of_norms)}
+        return found | told | {"missing": list(self.missing)}
 
 
 def weigh_rows(
@@ -126,15 +116,9 @@ def _common_tokens(a: WeightRows, b: WeightRows, same_ids: bool) -> tuple[Floats
     (ids_a, one), (ids_b, other) = (found.tokens or ((), np.zeros((0, 0))) for found in (a, b))
     told = bool(a.texts and b.texts)
     if not told and a.vocabulary != b.vocabulary:
-        raise ComparisonError(
-            f"the vocabularies have {a.vocabulary:,} and {b.vocabulary:,} tokens, so that equal ids are not the same "
-            "tokens, and no tokenizer's file lies beside both models to tell which are"
-        )
+        raise ComparisonError(REFUSED["vocabularies"].format(a=a, b=b))
     if not told and not same_ids:
-        raise ComparisonError(
-            "no tokenizer's file lies beside both models, so equal ids need not be the same tokens; --same-token-ids "
-            "says that they are"
-        )
+        raise ComparisonError(REFUSED["token_ids"])
     place_a, place_b = (
         {key: place for place, key in list(enumerate(keys))[::-1] if key != ""}
         for keys in ((a.texts, b.texts) if told else (ids_a, ids_b))

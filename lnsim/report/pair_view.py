@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ _INDENT = "\u00a0\u00a0"
 _MOST_FOR_BANDS = 999
 
 _ROWS: Sequence[tuple[str, str, str]] = TEXTS["comparison"]["measures"]
+_SAYS: Mapping[str, str] = TEXTS["comparison"]["says"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +48,16 @@ class Comparison:
     b: NormVectors
     summary: PairSummary
     rows: RowEvidence | None = None
+
+    @classmethod
+    def of(
+        cls, names: tuple[str, str], a: NormVectors, b: NormVectors, n_permutations: int, seed: int, evidence: bool,
+        same_token_ids: bool, progress: Progress = no_progress,
+    ) -> Comparison:  # fmt: skip
+        """Compare vectors that were read, as ``compare`` says."""
+        summary = summarise_pair(a, b, n_permutations, seed, progress)
+        how = summary.judgement.rows.ordered, n_permutations, seed, same_token_ids
+        return cls(names, a, b, summary, weigh_rows(a, b, *how) if evidence else None)
 
     @property
     def sentence(self) -> str:
@@ -63,12 +74,8 @@ class Comparison:
         told = [(f"Not compared: {{}}: {reason}.", role) for role, reason in self.summary.not_compared.items()]
         apart = self.summary.judgement.rows.apart.items()
         told += [(f"No part of the verdict: {{}}: {reason}.", role) for role, reason in apart]
-        told += [
-            (f"Note: {{}}: {note}.", role)
-            for role, one in self.summary.roles.items()
-            for note in one.notes
-            if note != ONE_LAYER
-        ]
+        notes = [(note, role) for role, one in self.summary.roles.items() for note in one.notes if note != ONE_LAYER]
+        told += [(f"Note: {{}}: {note}.", role) for note, role in notes]
         told += [(f"Note: {{}}: {note}", side) for side, _, vectors in self._sides() for note in vectors.notes]
         gathered: dict[str, list[str]] = {}
         for text, place in told:
@@ -87,16 +94,11 @@ class Comparison:
         lines = [f"Beyond norms{together}: {found.sentence(self.summary.judgement.strength)}"]
         for what, test in (("Value rows", found.values), ("Token rows", found.tokens)):
             if test is not None:
-                at = f" of layers {test.layers[0]} and {test.layers[1]}" if test.layers else ""
-                lines.append(
-                    f"{what}{at}: signs agree with z = {test.z:.1f} of at most {math.sqrt(test.n_signs or 1):.1f} "
-                    f"({count(test.n_signs, 'sign')}); p = {_exact(test.pvalue)}, exact, nothing drawn."
-                )
+                at = f"{what} of layers {test.layers[0]} and {test.layers[1]}" if test.layers else what
+                signs, most = count(test.n_signs, "sign"), math.sqrt(test.n_signs or 1)
+                lines.append(_SAYS["signs"].format(at=at, z=test.z, most=most, signs=signs, p=_exact(test.pvalue)))
         if found.gamma is not None:
-            lines.append(
-                f"Effective γ (γ times the size of each column): r = {found.gamma.r:.3f}; p = "
-                f"{p_value(found.gamma.pvalue)}, beside the others and no part of their p."
-            )
+            lines.append(_SAYS["gamma"].format(r=found.gamma.r, p=p_value(found.gamma.pvalue)))
         return (*lines, *(f"Not tested: {reason}" for reason in found.missing))
 
     def record(self, report: str | None = None) -> dict[str, Any]:
@@ -220,13 +222,10 @@ class Comparison:
         pvalue, error, by_r, by_ranks = (
             f"{value:.{digits}f}" for value in (test.pvalue, test.pvalue_se, test.p_r, test.p_ranks)
         )
-        return (
-            f"Mean r over {count(test.n_rows, 'norm')} of the residual stream: {test.r:.4f} (95 %: {low:.4f} to "
-            f"{high:.4f}), as where {100 * test.pattern_kept:.0f} % of a pattern is kept; p = {pvalue} ± "
-            f"{error}, the larger of that by r ({by_r}) and by ranks ({by_ranks}).",
-            f"p: the share of {count(test.n_permutations, 'permutation')} of b's channels (one for all norms; seed "
-            f"{test.seed}) that give as much. A cosine near 1 is the usual case, for strangers too.",
-        )
+        told = {"norms": count(test.n_rows, "norm"), "permutations": count(test.n_permutations, "permutation")}
+        told |= {"p": pvalue, "error": error, "by_r": by_r, "by_ranks": by_ranks}
+        kept = 100 * test.pattern_kept
+        return tuple(_SAYS[key].format(test=test, low=low, high=high, kept=kept, **told) for key in ("mean_r", "p"))
 
 
 def _exact(p: float) -> str:
@@ -269,27 +268,22 @@ def compare(
         return one if wanted is None else replace(one, roles={one[role].role: one[role] for role in wanted})
 
     first, second = (narrowed(one) if isinstance(one, NormVectors) else next(read) for one in (a, b))
-    names = [one.source if isinstance(one, NormVectors) else str(one) for one in (a, b)]
-    summary = summarise_pair(first, second, n_permutations, seed)
-    how = summary.judgement.rows.ordered, n_permutations, seed, same_token_ids
-    rows = weigh_rows(first, second, *how) if evidence else None
-    return Comparison((names[0], names[1]), first, second, summary, rows)
+    name_a, name_b = (one.source if isinstance(one, NormVectors) else str(one) for one in (a, b))
+    return Comparison.of((name_a, name_b), first, second, n_permutations, seed, evidence, same_token_ids)
 
 
 def read_sources(
     sources: Sequence[str | Path],
     roles: Iterable[str] | None,
-    progress: Progress = no_progress,
     revision: str | None = None,
-    model_type: str | None = None,
-    evidence: bool = False,
+    progress: Progress = no_progress,
+    **how: Any,
 ) -> list[Extracted | LnsimError]:
-    """Read sources, two of them at once; an error, with near names, stands in the place of what could not be read.
+    """Read sources, asked for as of ``extract``, two of them at once; an error stands for what could not be read.
 
-    The revision is for those on the Hub; where none is there, each says that it has none to choose.
+    It has near names. The revision is for those on the Hub; where none is there, each says that it has none to choose.
     """
     on_hub = [source for source in sources if not lies_on_disk(str(source))] or sources
-    how: dict[str, Any] = {"model_type": model_type, "evidence": evidence}
     asked = [Question.of(source, roles, revision if source in on_hub else None, **how) for source in sources]
     found = read_pair(*asked, progress=progress) if len(asked) == 2 else list(read_many(asked))
     return [

@@ -11,7 +11,7 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 from lnsim.errors import NotebookError
 from lnsim.paths import from_here, working_root
 from lnsim.text import printable
+from lnsim.words import TEXTS
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure
 
+NOT_WRITTEN: Mapping[str, str] = TEXTS["not_written"]  # why a page, figure or table is not
 PAGE_VARIABLE = "LNSIM_PAGE_FOLDER"  # environment variable of a run's kernels: the folder of the page that they make
 _MARK = ".lnsim-reports"  # file that says of a folder that it is one of reports
 _NAME = re.compile(r"(\d\d|compare|matrix)_[a-z0-9_]+")
@@ -48,26 +50,30 @@ def write_text(path: Path, text: str) -> Path:
     return write_whole(path, printable(text, keep="\n\t").encode("utf-8"))
 
 
+@contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Where the system refuses what is written inside, NotebookError says what it was, and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise NotebookError(f"Writing {what}: {error.strerror or error}.") from error
+
+
 def claim_folder(folder: Path, parts: Iterable[str] = ()) -> None:
     """Mark a folder as one of reports, and make its parts, before anything runs.
 
     What others keep there is not replaced: NotebookError where it holds other files and no mark, or cannot be written.
     """
     mark = folder / _MARK
-    try:
+    with writing(f"reports into '{folder}'"):
         # A folder inside that is marked itself is one of trials, and may come before the first whole run.
         inside = folder.iterdir() if folder.exists() else ()
         held = sorted(path.name for path in inside if not (path / _MARK).is_file())
         if held and not mark.is_file() and not any(folder.glob("*/run.json")):
-            raise NotebookError(
-                f"Writing reports into '{folder}': it holds other files, such as '{held[0]:.80}', which reports could "
-                f"replace. Name a new or an empty folder. Nothing was written."
-            )
+            raise NotebookError(NOT_WRITTEN["other_files"].format(folder=folder, held=held[0]))
         write_whole(mark, b"Reports of lnsim: its next run may replace what lies in this folder.\n")
         for part in parts:
             (folder / part).mkdir(exist_ok=True)
-    except OSError as error:
-        raise NotebookError(f"Writing reports into '{folder}': {error.strerror or error}.") from error
 
 
 def figure_bytes(figure: Figure, kind: str, description: str = "") -> bytes:
@@ -157,10 +163,7 @@ def _laid_out(figure: Figure) -> Iterator[None]:
 
 def _check(name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise NotebookError(
-            f"Saving '{name}': a figure or table is named by lower-case letters, digits and '_' after the notebook's "
-            "number, for example '01_terms'."
-        )
+        raise NotebookError(NOT_WRITTEN["name"].format(name=name))
 
 
 def page_folder(study: str) -> Path:

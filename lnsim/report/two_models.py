@@ -19,7 +19,7 @@ from lnsim.measure.many import Relation
 from lnsim.paths import extract_name, notebooks_dir, project_root
 from lnsim.report.notebooks import execute, notebook_by_name
 from lnsim.report.pair_view import Comparison
-from lnsim.report.saving import claim_folder, write_whole
+from lnsim.report.saving import NOT_WRITTEN, claim_folder, write_whole, writing
 from lnsim.text import json_text, printable
 
 _TIMEOUT = 600
@@ -37,12 +37,12 @@ def write_page_of_two(
     names = [_name(one.question.source) for one in (a, b)]
     if names[0] == names[1]:
         names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
-    paths = _paths(folder, "ab", names, (a, b))
-    given = {"a": str(paths[0]), "b": str(paths[1]), "name_a": names[0], "name_b": names[1], **parameters}
+    models = _by_path(folder, "ab", names, (a, b))
+    path_a, path_b = map(str, models)
+    given = {"a": path_a, "b": path_b, "name_a": names[0], "name_b": names[1], **parameters}
     title = f"Do the norm vectors of {names[0]} and {names[1]} share a pattern?"
     _check_folder(folder, "comparison", ("a", "b"), found.names)
-    kept = dict(zip(paths, (a, b), strict=True))
-    return _write_page(folder, "compare", kept, {"comparison": found.record()}, given, title, progress)
+    return _write_page(folder, "compare", models, {"comparison": found.record()}, given, title, progress)
 
 
 def write_page_of_many(
@@ -51,19 +51,22 @@ def write_page_of_many(
     """The same for the notebook of many models, here by the name that was asked for, and every pair of them."""
     short = [_name(name) for name in models]
     names = [name if short.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(short, 1)]
-    paths = _paths(folder, [f"{place:03d}" for place in range(1, 1 + len(names))], names, list(models.values()))
-    given = {**given, "models": {name: str(path) for name, path in zip(names, paths, strict=True)}}
+    by_path = _by_path(folder, [f"{place:03d}" for place in range(1, 1 + len(names))], names, list(models.values()))
+    given = {**given, "models": dict(zip(names, map(str, by_path), strict=True))}
     title = f"Which of {len(models)} models share a pattern in their norm vectors?"
     _check_folder(folder, "matrix", ("models",), (list(models),))
-    kept, record = dict(zip(paths, models.values(), strict=True)), {"models": list(models), "pairs": list(pairs)}
-    return _write_page(folder, "matrix", kept, {"matrix": record}, given, title, progress)
+    record = {"models": list(models), "pairs": list(pairs)}
+    return _write_page(folder, "matrix", by_path, {"matrix": record}, given, title, progress)
 
 
-def _paths(folder: Path, marks: Iterable[str], names: Sequence[str], models: Sequence[Extracted]) -> list[Path]:
-    named = zip(marks, names, models, strict=True)
-    return [
-        (folder / "vectors" / f"{mark}-{extract_name(name, one.vectors.commit)}").resolve() for mark, name, one in named
-    ]
+def _by_path(
+    folder: Path, marks: Iterable[str], names: Sequence[str], models: Sequence[Extracted]
+) -> dict[Path, Extracted]:
+    """The models by where the folder of the page keeps them."""
+    return {
+        (folder / "vectors" / f"{mark}-{extract_name(name, one.vectors.commit)}").resolve(): one
+        for mark, name, one in zip(marks, names, models, strict=True)
+    }
 
 
 def _write_page(
@@ -80,26 +83,19 @@ def _write_page(
 
     for one in models.values():
         if "replica" in one.vectors.provenance:  # the page would call it real weights
-            raise NotebookError(
-                f"Writing a report on '{one.question.source}': it is a replica, synthetic, and says nothing about a "
-                "model. run_all.py makes the pages of a replica, marked as such."
-            )
+            raise NotebookError(NOT_WRITTEN["replica"].format(source=one.question.source))
     claim_folder(folder)
     progress(0, 1)
-    try:
+    with writing(f"a report into '{folder}'"):
         for path, one in models.items():
             _keep(path, one)
         for name, content in record.items():
             write_whole(folder / f"{name}.json", (json_text(content, indent=1) + "\n").encode("utf-8"))
-    except OSError as error:
-        raise NotebookError(f"Writing a report into '{folder}': {error.strerror or error}.") from error
     notebook = notebook_by_name(notebooks_dir(), which)
     executed = folder / notebook.path.name
     outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
     if outcome.error is not None:
-        raise NotebookError(
-            f"Writing a report into '{folder}': {outcome.error}. '{executed.name}' there holds all up to that cell."
-        )
+        raise NotebookError(NOT_WRITTEN["failed"].format(folder=folder, error=outcome.error, executed=executed))
     page = write_report(replace(read_report(executed), title=title), folder / "index.html")
     progress(1, 1)
     return page
@@ -119,10 +115,7 @@ def _check_folder(folder: Path, name: str, keys: Sequence[str], asked: Sequence[
         earlier = ["other"] * len(keys)
     if earlier != list(asked):
         told = " and ".join(f"{one if isinstance(one, str) else ', '.join(one):.80}" for one in earlier)
-        raise NotebookError(
-            f"Writing a report into '{folder}': it holds a report on other models ({told}); name a new or an empty "
-            "folder."
-        )
+        raise NotebookError(NOT_WRITTEN["other_models"].format(folder=folder, told=told))
 
 
 def _keep(path: Path, one: Extracted) -> None:
@@ -130,9 +123,8 @@ def _keep(path: Path, one: Extracted) -> None:
     if one.prepared is not None:
         one.keep(path)
     else:
-        source = str(one.vectors.path or one.vectors.source)
-        how: dict[str, Any] = {"out": path.parent, "name": path.name, "evidence": one.question.evidence}
-        extract_and_keep(source, one.question.roles, **how)
+        asked = str(one.vectors.path or one.vectors.source), one.question.roles
+        extract_and_keep(*asked, out=path.parent, name=path.name, evidence=one.question.evidence)
 
 
 def _name(source: str) -> str:

@@ -30,6 +30,7 @@ MATRIX_KINDS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", 
 KINDS: Mapping[str, str] = TEXTS["relations"]
 """Kinds of relation with their meaning; a comes first where one model comes from the other."""
 
+_MISTAKES: Mapping[str, str] = TEXTS["study_mistakes"]
 _RELATED_KINDS = tuple(kind for kind in KINDS if kind not in ("disputed", "independent"))  # these share an origin
 _DERIVED = ("exact_copy", "fine_tune", "derived", "depth_expanded")
 # By parameter, the kinds of relation that its pairs must have on record: no label without its evidence.
@@ -253,10 +254,9 @@ def load_study(name: str) -> Study:
     """
     if name not in list_studies():
         near = difflib.get_close_matches(name, list_studies(), n=1)
-        raise StudyError(
-            f"There is no study '{name}' in data/studies; there are {', '.join(list_studies()) or 'none'}."
-            + "".join(f" Did you mean '{one}'?" for one in near)
-        )
+        there = ", ".join(list_studies()) or "none"
+        meant = "".join(f" Did you mean '{one}'?" for one in near)
+        raise StudyError(f"There is no study '{name}' in data/studies; there are {there}.{meant}")
     path = studies_dir() / f"{name}.toml"
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8"))
@@ -341,10 +341,7 @@ def _in_relations(study: Study) -> Iterator[str]:
         if len(first ^ second) == 2 and first ^ second not in found:
             a, b = sorted(first ^ second)
             (middle,) = first & second
-            yield (
-                f"key 'relations': '{a}' and '{b}' are both related to '{middle}', expected their own relation too. "
-                "Add it, if only as independent with the evidence for that."
-            )
+            yield _MISTAKES["implied"].format(a=a, b=b, middle=middle)
 
 
 def _in_experiments(study: Study) -> Iterator[str]:
@@ -369,10 +366,7 @@ def _in_parameters(study: Study, at: str, found: _Parameters) -> Iterator[str]:
     compared = [(f"comparisons.{name}.roles", one.roles) for name, one in (found.comparisons or {}).items()]
     for name, roles in [("roles", found.roles or []), *compared]:
         for unknown in [role for role in roles if role.rpartition("/")[2] not in ROLES]:
-            yield (
-                f"key '{at}.{name}': expected a role, of its tower as tower/role ({', '.join(ROLES)}), found "
-                f"'{unknown}'."
-            )
+            yield _MISTAKES["role"].format(at=f"{at}.{name}", known=", ".join(ROLES), found=unknown)
     for unknown in [kind for kind in found.kinds or () if kind not in MATRIX_KINDS]:
         yield f"key '{at}.kinds': expected one of {', '.join(MATRIX_KINDS)}, found '{unknown}'."
     for name in ("layers", "distances"):
@@ -385,10 +379,7 @@ def _in_parameters(study: Study, at: str, found: _Parameters) -> Iterator[str]:
         for a, b in getattr(found, name) or ():
             known = a != b and {a, b} <= set(study.labels)  # else told above
             if known and (kind := study.relation(a, b).kind) not in kinds:
-                yield (
-                    f"key '{at}.{name}': expected a pair whose relation is {' or '.join(kinds)}, found '{a}' and "
-                    f"'{b}', which are on record as {kind}."
-                )
+                yield _MISTAKES["kind"].format(at=f"{at}.{name}", known=" or ".join(kinds), a=a, b=b, found=kind)
 
 
 def _known(at: str, keys: Sequence[str], known: Collection[str]) -> Iterator[str]:

@@ -59,8 +59,9 @@ def study_vectors(
             missing[model.key] = str(error)
             continue
         if kind == "hub" and vectors.commit is None:
-            told = f"The stored extract of '{model.key}' was not read from the Hub: no commit is on record."
-            missing[model.key] = told
+            missing[model.key] = (
+                f"The stored extract of '{model.key}' was not read from the Hub: no commit is on record."
+            )
         else:
             found[model.key] = vectors
     return StudyVectors(kind, found, missing)
