@@ -53,6 +53,7 @@ def run(words: Sequence[str]) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         options.sources += rest
+    options.typed = shlex.join(["lnsim", *words])  # what makes a page again
     _set_up_logging(options.debug)
     failed: list[LnsimError] = []
 
@@ -157,13 +158,8 @@ def _report(options: argparse.Namespace, a: Extracted, b: Extracted, found: Comp
     from lnsim.cli_text import bar
     from lnsim.report.two_models import write_page_of_two
 
-    roles, words = list(options.role or ()), ["lnsim", "compare", options.a, options.b]
-    words += [word for role in roles for word in ("--role", role)]
-    words += ["--evidence"] * options.evidence + ["--same-token-ids"] * options.same_token_ids
-    words += ["--permutations", options.permutations, "--seed", options.seed, "--report", options.report]
-    given = {"n_permutations": options.permutations, "seed": options.seed, "roles": roles}
-    given |= {"evidence": options.evidence, "same_token_ids": options.same_token_ids}
-    given["command"] = shlex.join(map(str, words))
+    given = {name: getattr(options, name) for name in ("seed", "evidence", "same_token_ids")}
+    given |= {"n_permutations": options.permutations, "roles": list(options.role or ()), "command": options.typed}
     with bar("report", unit="notebook") as progress:
         return write_page_of_two(options.report, a, b, found, given, progress)
 

@@ -130,10 +130,8 @@ def _report(atlas: Atlas, options: argparse.Namespace, found: Search, complain: 
     entries = {entry.title: entry for entry in atlas.entries.values()}
     paths = {name: extract_path(atlas.folder, entries[name]) for name in names[:_ON_A_PAGE]}
     read = read_asked({name: Question.of(str(path)) for name, path in paths.items()}, complain)
-    words = ["lnsim", "atlas", "report", options.sources[0], "--seed", options.seed]
-    words += ["--atlas", options.atlas] if options.atlas else []
     options.report = Path(options.sources[0])
-    page = write_page(options, words, read, [one for one in loud if {one["a"], one["b"]} <= read.keys()], found.n_tests)
+    page = write_page(options, read, [one for one in loud if {one["a"], one["b"]} <= read.keys()], found.n_tests)
     if not options.json:
         yield f"Report: {page}"
         if left := names[_ON_A_PAGE:]:

@@ -6,11 +6,10 @@ A model that cannot be read is named on stderr, and the others go on; the exit c
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lnsim.errors import ComparisonError, LnsimError
 from lnsim.near_names import with_near_names
@@ -63,7 +62,7 @@ def matrix(options: argparse.Namespace, complain: Complain) -> Iterator[str]:
     lines = [f"{count(len(read), 'model')}, {count(len(found), 'pair')}.", *told(found, options.all, ["a", "b"])]
     yield from [json_text(found)] if options.json else lines
     if options.report is not None and found:
-        page = _report(options, read, found)
+        page = write_page(options, read, found)
         yield from [] if options.json else [f"Report: {page}"]
 
 
@@ -161,8 +160,9 @@ def told(
     apart: dict[str, list[str]] = {}
     for one in found:
         pair = " × ".join(one[name] for name in ("a", "b")[-len(names) :])
-        if one["why_not"]:
-            apart.setdefault(one["why_not"], []).append(pair)
+        if one["why_not"] or one["strength"] == "not_decided":
+            why = f"not compared ({one['why_not']})" if one["why_not"] else one["sentence"].partition(",")[0].lower()
+            apart.setdefault(why.rstrip("."), []).append(pair)
         elif one["strength"] not in STANDS_OUT and not every:
             quiet.append((one["r"] or 0.0, pair))
     if quiet:
@@ -171,7 +171,7 @@ def told(
     for why, pairs in apart.items():
         n_named = len(pairs) if every else _MOST_NAMED
         more = [f"{len(pairs) - n_named} more"] * (len(pairs) > n_named)
-        yield f"{len(pairs)} not compared ({why}): {', '.join([*pairs[:n_named], *more])}."
+        yield f"{len(pairs)} {why}: {', '.join([*pairs[:n_named], *more])}."
 
 
 def _numbers(one: Relation) -> tuple[str, str, str]:
@@ -195,24 +195,15 @@ def write_csv(path: Path, found: Sequence[Relation]) -> None:
         save_csv(pd.DataFrame(found), path)
 
 
-def _report(options: argparse.Namespace, read: Mapping[str, Extracted], found: Sequence[Relation]) -> Path:
-    words: list[Any] = ["lnsim", "matrix", *options.sources]
-    for name in ("study", "stored", "permutations", "seed", "report"):
-        if (value := getattr(options, name)) is not None:
-            words += [f"--{name}", *[value] * (value != "")]
-    return write_page(options, words, read, found)
-
-
 def write_page(
-    options: argparse.Namespace, words: Sequence[Any], read: Mapping[str, Extracted], found: Sequence[Relation],
-    n_tests: int = 0,
-) -> Path:  # fmt: skip
-    """Write the page on these models that the words of a command asked for; `n_tests` as the notebook has it."""
+    options: argparse.Namespace, read: Mapping[str, Extracted], found: Sequence[Relation], n_tests: int = 0
+) -> Path:
+    """Write the page on these models that a command asked for; `n_tests` as the notebook has it."""
     # Imported here: the pairs alone need none of what a report needs.
     from lnsim.cli_text import bar
     from lnsim.report.two_models import write_page_of_many
 
     given = {"n_permutations": options.permutations or 0, "seed": options.seed, "n_tests": n_tests}
-    given["command"] = shlex.join(map(str, words))
+    given["command"] = options.typed
     with bar("report", unit="notebook") as progress:
         return write_page_of_many(options.report, read, found, given, progress)

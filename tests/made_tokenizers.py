@@ -11,10 +11,7 @@ import sentencepiece
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 ROOT = Path(__file__).resolve().parent.parent
-TEXTS = {
-    "docs": sorted(ROOT.glob("docs/*.md")),
-    "code": sorted(ROOT.glob("lnsim/checkpoint/*.py")),
-}
+TEXTS = {"docs": sorted(ROOT.glob("docs/*.md")), "code": sorted(ROOT.glob("lnsim/checkpoint/*.py"))}
 SPECIALS = ["<s>", "</s>", "<pad>"]
 
 

@@ -121,7 +121,7 @@ def test_the_folder_of_a_report_holds_the_extracts_the_record_and_what_makes_it_
     (given,) = ran.parameters
     assert list(given["models"]) == list(MINILM)
     assert {lnsim.load(path).n_vectors for path in given["models"].values()} == {13, 25}
-    assert given["command"] == f"lnsim matrix {' '.join(MINILM)} --permutations 9999 --seed 0 --report {folder}"
+    assert given["command"] == f"lnsim matrix {' '.join(MINILM)} --permutations 9999 --report {folder}"
     record = json.loads((folder / "matrix.json").read_text("utf-8"))
     assert (record["models"], len(record["pairs"])) == (list(MINILM), 3)
     code, _, err = run("matrix", *MINILM[:2], *FEW, "--report", str(folder))

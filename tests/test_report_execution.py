@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from report_notebooks import small
 
-from lnsim.report import notebooks
 from lnsim.report.notebooks import Notebook, execute
+from studies.run.kernels import PROVISIONER
 from studies.run.selection import known_parameters
 
 
@@ -108,20 +108,19 @@ if os.path.getsize(flag) <= int(os.environ["LNSIM_TEST_DEATHS"]):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["linux", "other"])
+@pytest.mark.parametrize("provisioner", [PROVISIONER, None], ids=["as in a run", "as for one page"])
 @pytest.mark.parametrize(("deaths", "status"), [(1, "done"), (3, "failed")])
 def test_a_kernel_that_dies_while_it_starts_is_started_again_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, deaths: int, status: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provisioner: type[Any] | None, deaths: int, status: str
 ) -> None:
     """Another program may take its port first; a kernel that never starts is told all the same."""
-    monkeypatch.setattr(notebooks.sys, "platform", platform)  # where a kernel is forked, and where it is a new process
     startup = tmp_path / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
     (startup / "00.py").write_text(DIES_AT_FIRST)
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("LNSIM_TEST_FLAG", str(tmp_path / "starts"))
     monkeypatch.setenv("LNSIM_TEST_DEATHS", str(deaths))
-    outcome = execute(small(tmp_path, "print(1)"), tmp_path / "out.ipynb", {"study": "b"}, tmp_path, timeout=60)
+    outcome = execute(small(tmp_path, "print(1)"), tmp_path / "out.ipynb", {"study": "b"}, tmp_path, 60, provisioner)
     assert outcome.status == status
     assert len((tmp_path / "starts").read_text()) == min(deaths + 1, 3)
     assert status == "done" or "Kernel died before replying" in str(outcome.error)

@@ -10,13 +10,7 @@ import pytest
 from report_notebooks import small
 
 from lnsim.errors import NotebookError
-from studies.run.selection import (
-    check_parameters,
-    known_parameters,
-    list_notebooks,
-    parse_setting,
-    select_notebooks,
-)
+from studies.run.selection import check_parameters, known_parameters, list_notebooks, parse_setting, select_notebooks
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from lnsim.errors import NotebookError
-from lnsim.report.saving import (
-    claim_folder,
-    figure_bytes,
-    save_figure,
-    save_table,
-    write_whole,
-)
+from lnsim.report.saving import claim_folder, figure_bytes, save_figure, save_table, write_whole
 
 
 @pytest.fixture

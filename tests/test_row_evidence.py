@@ -135,12 +135,7 @@ def test_under_another_tokenizer_tokens_of_one_text_are_matched(tmp_path: Path) 
     known = [tokenizer.decode([number]) for number in range(2000)]
     row_of = {text: rng.normal(size=H) for text in known}
     a = with_tokenizer(
-        tmp_path / "a",
-        parent,
-        "tokenizer.json",
-        byte_level(),
-        2000,
-        np.array([row_of[text] for text in known]),
+        tmp_path / "a", parent, "tokenizer.json", byte_level(), 2000, np.array([row_of[text] for text in known])
     )
     spelt = SentencePieceProcessor(model_proto=sentence_pieces(n_tokens=1900))
     pieces = [spelt.id_to_piece(number).replace("▁", " ") for number in range(1900)]

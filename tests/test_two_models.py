@@ -53,7 +53,7 @@ def test_the_folder_holds_both_extracts_the_record_and_what_makes_it_again(tmp_p
     (given,) = ran.parameters
     assert (given["name_a"], given["name_b"]) == (A, B)
     assert (given["n_permutations"], given["seed"], given["roles"]) == (1999, 0, ["post_mlp"])
-    assert given["command"] == f"lnsim compare {A} {B} --role post_mlp --permutations 1999 --seed 0 --report {folder}"
+    assert given["command"] == f"lnsim compare {A} {B} --report {folder} --permutations 1999 --role post_mlp"
     assert list(lnsim.load(given["b"]).roles) == ["post_mlp"]
     assert {path.parent for path in map(Path, (given["a"], given["b"]))} == {folder / "vectors"}
     record = json.loads((folder / "comparison.json").read_text("utf-8"))

@@ -79,20 +79,20 @@ class LayerMatrix:
         means = {offset: self.values.ravel()[places].mean() for offset, places in self.offsets().items()}
         return min((offset for offset, mean in means.items() if mean >= max(means.values()) - _TIE), key=abs)
 
-    def alignment_rate(self, offset: int = 0) -> float:
-        """Share of layers of a whose largest value in their row is the layer of b at this offset; ties count.
+    def alignment_rate(self) -> float:
+        """Share of layers of a whose largest value in their row is the layer of b of the same number; ties count.
 
         Only layers whose partner exists count. Chance gives about one over the number of b's layers; layers of one
         model resemble each other, so a rate between that and 1 may come from neighbours.
         """
-        return float(rates(self.values, *self.partners(offset)))
+        return float(rates(self.values, *self.partners(0)))
 
-    def margin(self, offset: int = 0) -> float:
+    def margin(self) -> float:
         """Mean over layers of a of the matched value minus the largest other one in its row; one layer has no other.
 
         The largest of many is subtracted, so strangers have a negative margin.
         """
-        rows, columns = self.partners(offset)
+        rows, columns = self.partners(0)
         if self.values.shape[1] < 2:
             raise ComparisonError(f"Taking the margin of {self.names}: b has one layer, expected at least 2.")
         return float(margins(self.values, rows, columns))

@@ -133,11 +133,7 @@ def _measured(a: RoleVectors, b: RoleVectors, metric: str) -> Matrix:
 
 
 def tests(
-    models: Models,
-    pairs: Iterable[Pair],
-    roles: Iterable[Role],
-    n_permutations: int = 9999,
-    seed: int = 0,
+    models: Models, pairs: Iterable[Pair], roles: Iterable[Role], n_permutations: int = 9999, seed: int = 0
 ) -> pd.DataFrame:
     """One row a pair and role: the mean r of matched layers under permutations of the channels.
 

@@ -87,11 +87,7 @@ class PairSummary:
 
 
 def summarise_pair(
-    a: NormVectors,
-    b: NormVectors,
-    n_permutations: int = MOST,
-    seed: int = 0,
-    progress: Progress = no_progress,
+    a: NormVectors, b: NormVectors, n_permutations: int = MOST, seed: int = 0, progress: Progress = no_progress
 ) -> PairSummary:
     """Compare every role that both models have, and judge the pair; lengths of differences are over those of a.
 

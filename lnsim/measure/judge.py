@@ -95,11 +95,7 @@ class Judgement:
 
 
 def judge(
-    pairs: Sequence[Pair],
-    most: int = MOST,
-    seed: int = 0,
-    progress: Progress = no_progress,
-    n_tests: int | None = None,
+    pairs: Sequence[Pair], most: int = MOST, seed: int = 0, progress: Progress = no_progress, n_tests: int | None = None
 ) -> list[Judgement]:
     """Judge pairs that were asked about together, in the order given; one may cost `most` permutations of the channels.
 

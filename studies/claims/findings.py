@@ -25,14 +25,7 @@ from studies.claims.intervals import ANY_COSINE
 from studies.claims.published import Corpus, Published
 from studies.claims.rows import Cell, Claim, Vector, cells_of
 
-__all__ = [
-    "Groups",
-    "effect_values",
-    "fit",
-    "printed_cells",
-    "printed_groups",
-    "read_off",
-]
+__all__ = ["Groups", "effect_values", "fit", "printed_cells", "printed_groups", "read_off"]
 
 
 _LEAST_CELLS = 5

@@ -17,12 +17,7 @@ from studies.claims.intervals import Interval
 from studies.claims.judging import UNTESTED, Judged
 from studies.claims.rows import Claim
 
-__all__ = [
-    "SAYS",
-    "number_text",
-    "verdict_bars",
-    "verdict_table",
-]
+__all__ = ["SAYS", "number_text", "verdict_bars", "verdict_table"]
 
 _CONTRADICTED_SAYS = "contradict it"
 _AGREED_SAYS = "agree with it"

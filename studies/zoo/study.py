@@ -78,9 +78,7 @@ def _tail(recipes: Sequence[Recipe]) -> Iterator[str]:
     first, other = (_key(next(r.name for r in roots if r.architecture == name)) for name in ("llama", "gpt2"))
     stranger = _key([r.name for r in roots if r.architecture == "llama" and r.gamma == "ones"][1])
     yield from _table(
-        "experiments.00",
-        models=[first, f"{first}_heavy", f"{first}_expanded", stranger, other],
-        featured=first,
+        "experiments.00", models=[first, f"{first}_heavy", f"{first}_expanded", stranger, other], featured=first
     )
     yield from _table(
         "experiments.06",

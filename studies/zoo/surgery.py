@@ -42,10 +42,7 @@ _TABLES = ("embed_tokens.weight", "wte.weight", "wpe.weight", "lm_head.weight")
 _INSIDE = {
     "llama": {
         "units": (("mlp.gate_proj.weight", 0), ("mlp.up_proj.weight", 0), ("mlp.down_proj.weight", 1)),
-        "heads": (
-            *((f"self_attn.{name}_proj.weight", 0) for name in "qkv"),
-            ("self_attn.o_proj.weight", 1),
-        ),
+        "heads": (*((f"self_attn.{name}_proj.weight", 0) for name in "qkv"), ("self_attn.o_proj.weight", 1)),
         "values": (("self_attn.v_proj.weight", 0), ("self_attn.o_proj.weight", 1)),
     },
     "gpt2": {
