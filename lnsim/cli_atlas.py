@@ -59,19 +59,16 @@ def read_list(path: Path) -> list[Wanted]:
     """
     from lnsim.atlas.store import Wanted
 
+    found, number = [], 0
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"Reading the list of sources '{path}': {error}.") from None
-    found = []
-    for number, line in enumerate(lines, 1):
-        text, _, known = line.partition("#")
-        try:
-            words = shlex.split(text)
-        except ValueError as error:
-            raise SourceError(f"Reading the list of sources '{path}', line {number}: {error}.") from None
-        if words:
-            found.append(Wanted(words[0], tuple(words[1:]), known.strip()))
+        for line in path.read_text("utf-8").splitlines():
+            number += 1
+            text, _, known = line.partition("#")
+            if words := shlex.split(text):
+                found.append(Wanted(words[0], tuple(words[1:]), known.strip()))
+    except (OSError, ValueError) as error:  # also of bytes that are no text, and of a quote that does not end
+        place = f", line {number}" if number else ""
+        raise SourceError(f"Reading the list of sources '{path}'{place}: {error}.") from None
     return found
 
 
@@ -127,8 +124,7 @@ def _report(atlas: Atlas, options: argparse.Namespace, found: Search, complain: 
     if not names:
         yield from [] if options.json else ["No page was written: no pair stands out."]
         return
-    entries = {entry.title: entry for entry in atlas.entries.values()}
-    paths = {name: extract_path(atlas.folder, entries[name]) for name in names[:_ON_A_PAGE]}
+    paths = {name: extract_path(atlas.folder, atlas.entries[name]) for name in names[:_ON_A_PAGE]}
     read = read_asked({name: Question.of(str(path)) for name, path in paths.items()}, complain)
     options.report = Path(options.sources[0])
     page = write_page(options, read, [one for one in loud if {one["a"], one["b"]} <= read.keys()], found.n_tests)

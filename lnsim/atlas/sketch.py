@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.judge import why_apart
+from lnsim.measure.nulls import centred_unit
 
 Floats = npt.NDArray[np.float32]
 Sketch = Mapping[str, Floats]
@@ -61,12 +62,8 @@ def lets_in(n_comparisons: int, hidden_size: int) -> float:
 
 def _pattern(scale: npt.NDArray[np.float32]) -> Floats | None:
     """The mean standardised layer, of length 1; None where no layer has a pattern."""
-    rows = scale.astype(np.float64)
-    rows = rows[np.isfinite(rows).all(axis=1)]
-    rows = rows[np.ptp(rows, axis=1) > 0] if len(rows) else rows
-    if not len(rows):
-        return None
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    mean = (centred / centred.std(axis=1, keepdims=True)).mean(axis=0)
+    rows = scale[np.isfinite(scale).all(axis=1)].astype(np.float64)
+    rows = rows[(rows != rows[:, :1]).any(axis=1)]
+    mean = centred_unit(rows).mean(axis=0) if len(rows) else np.zeros(1)
     length = float(np.linalg.norm(mean))
     return None if length <= 1e-9 else np.asarray(mean / length, dtype=np.float32)

@@ -58,13 +58,10 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def title(self) -> str:
-        """What readers see: its source, and the roles that were asked for where these are not the usual ones."""
+        """Its source, and the roles that were asked for where these are not the usual ones: a newer line of the same
+        title takes its place.
+        """
         return f"{self.source} ({', '.join(self.roles)})" if self.roles else self.source
-
-    @property
-    def key(self) -> tuple[str, tuple[str, ...]]:
-        """What a newer line must share to take its place."""
-        return self.source, self.roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class Added:
 class Atlas:
     """The models in a folder, which the first ``add`` makes, as they were when it was opened.
 
-    StoreError where the journal is damaged. ``entries`` are the models by source and roles, the newest line of each.
+    StoreError where the journal is damaged. ``entries`` are the models by title, the newest line of each.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -90,7 +87,7 @@ class Atlas:
 
     def _open(self) -> None:
         lines = _read_journal(self.folder / _JOURNAL)
-        self.entries = {entry.key: entry for entry in lines}
+        self.entries = {entry.title: entry for entry in lines}
         self._n_rows: dict[int, int] = {}  # those of entries that were replaced too
         for entry in lines:
             self._n_rows[entry.hidden_size] = max(entry.row + 1, self._n_rows.get(entry.hidden_size, 0))
@@ -129,7 +126,7 @@ class Atlas:
             size, path = found.hidden_size, found.path.name if found.path else ""
             row = self._n_rows.get(size, 0) + len(new.get(size, ()))
             entry = Entry(one.source, one.roles, one.known, found.source, found.commit, found.digest, path, size, row)
-            kept = self.entries.get(entry.key)
+            kept = self.entries.get(entry.title)
             if kept is not None and msgspec.structs.replace(kept, row=row, known=one.known) == entry:
                 done.append(Added(one, kept, False, found.requests, found.bytes_received))
             else:
@@ -146,7 +143,7 @@ class Atlas:
             journal.write(b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries))
             journal.flush()
             os.fsync(journal.fileno())
-        self.entries |= {entry.key: entry for entry in entries}
+        self.entries |= {entry.title: entry for entry in entries}
         self._n_rows |= {size: some[-1][0].row + 1 for size, some in new.items()}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,12 @@ _CONFIG = {
     # A kernel is interrupted when it is shut down, and would complain on stderr; what fails in a cell is told anyhow.
     "NotebookClient": {"extra_arguments": ["--log-level=50"]},
 }
+
+# The outputs are written once, at the end: to write all of them after every cell takes a tenth of the time.
+_PAPERMILL: Mapping[str, Any] = {
+    "kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 60, "record_timing": False,
+    "request_save_on_cell_execute": False,
+}  # fmt: skip
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -140,16 +146,22 @@ def _run(
     """Run papermill; the error in one line, or None where all cells completed."""
     from jupyter_client.kernelspec import NoSuchKernel
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
-    from papermill import PapermillException
+    from papermill import PapermillException, execute_notebook
     from papermill.exceptions import PapermillExecutionError
+    from traitlets.config import Config
 
     started: list[int] = []  # code cells: as many as the number that JupyterLab shows beside the last of them
 
     def papermill(tries_left: int) -> None:
         """A kernel's ports are chosen before it binds them; one that dies before its first cell is started again."""
         try:
-            manager = _kernel_manager(part.parent, provisioner)
-            _papermill(notebook.path, part, parameters, root, timeout, manager, lambda **_hook: started.append(1))
+            # papermill keeps one working folder for all threads, and may write relative to that of an earlier run.
+            execute_notebook(
+                str(notebook.path.absolute()), str(part.absolute()), dict(parameters), execution_timeout=timeout,
+                kernel_manager_class=_kernel_manager(part.parent, provisioner), config=Config(_CONFIG),
+                on_cell_execute=lambda **_hook: started.append(1), resources={"metadata": {"path": str(root)}},
+                **_PAPERMILL,
+            )  # fmt: skip
         except RuntimeError as error:
             never_came_up = "before replying" in str(error) or "didn't respond" in str(error)
             if started or not tries_left or not never_came_up:
@@ -167,38 +179,6 @@ def _run(
     except (CellExecutionError, NoSuchKernel, PapermillException, OSError, RuntimeError) as error:
         return f"{type(error).__name__}: {_first_line(str(error))}"
     return None
-
-
-def _papermill(
-    source: Path,
-    target: Path,
-    parameters: Mapping[str, Any],
-    root: Path,
-    timeout: int,
-    manager: type[Any],
-    each: Callable[..., None],
-) -> None:
-    from papermill import execute_notebook
-    from traitlets.config import Config
-
-    # papermill keeps one working folder for all threads, and may write relative to that of an earlier run.
-    execute_notebook(
-        str(source.absolute()),
-        str(target.absolute()),
-        dict(parameters),
-        kernel_name="python3",
-        language="python",
-        kernel_manager_class=manager,
-        progress_bar=False,
-        start_timeout=60,
-        execution_timeout=timeout,
-        record_timing=False,
-        # Written once, at the end: to write all outputs after every cell takes a tenth of the time.
-        request_save_on_cell_execute=False,
-        on_cell_execute=each,
-        resources={"metadata": {"path": str(root)}},
-        config=Config(_CONFIG),
-    )
 
 
 def _settle(part: Path, output: Path) -> None:
