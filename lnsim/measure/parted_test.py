@@ -29,18 +29,19 @@ _Places = npt.NDArray[np.intp]
 _FEWEST, _MOST = 199, 9_999  # permutations of each part
 _FEWEST_CHANNELS = 8  # of a part: 40,320 orders
 _MOST_PARTS = 64
-_ROOM = 100  # times below the strong level that the smallest adjusted p should lie
+_SURE = 2.576  # standard deviations that hold 99 %
 
 
 def parts_for(n_tests: int, hidden_size: int, most: int = MOST) -> tuple[int, int]:
     """Into how many parts the channels go where so many tests are adjusted together, and the permutations of each.
 
-    As few parts as will do, at best one; where so few channels are no more parts, more permutations.
+    As few parts as will do, at best one: where no permutation reaches a pair, its p is to be strong and on no border.
+    Where so few channels are no more parts, more permutations.
     """
     if n_tests / (1 + most) <= STRONG:
         return 1, most
     n_parts, n_permutations = 2, min(_FEWEST, most)
-    while n_tests * least_p(n_parts, n_permutations) * _ROOM > STRONG:
+    while n_tests * joined([0] * n_parts, n_permutations)[2] > STRONG:
         if n_parts < _MOST_PARTS and hidden_size >= 2 * n_parts * _FEWEST_CHANNELS:
             n_parts *= 2
         elif n_permutations < min(_MOST, most):
@@ -50,16 +51,22 @@ def parts_for(n_tests: int, hidden_size: int, most: int = MOST) -> tuple[int, in
     return n_parts, n_permutations
 
 
-def least_p(n_parts: int, n_permutations: int) -> float:
-    """The smallest p that so many parts with so many permutations each can give."""
-    return fisher([1 / (1 + n_permutations)] * n_parts)
+def joined(hits: Sequence[int], n_permutations: int) -> tuple[float, float, float]:
+    """Fisher's p of parts that so many permutations reached, and the ends of an interval that allows for other draws.
+
+    In 99 of 100 it holds the middle p of all. The logarithm of a part's p has a variance, from draw to draw, of about
+    ``1 / (1 + hits) - 1 / (1 + n_permutations)``.
+    """
+    shares = [(1 + one) / (1 + n_permutations) for one in hits]
+    x, spread = -sum(map(math.log, shares)), math.sqrt(sum(1 / one - 1 for one in shares) / (1 + n_permutations))
+    p, low, high = (_tail(max(x + far * _SURE * spread, 0.0), len(shares)) for far in (0, 1, -1))
+    return p, low, high
 
 
 def parted_test(stacks: Sequence[Stack], n_tests: int, most: int = MOST, seed: int = 0) -> PairTest:
     """Test matched rows of two models, one stack a hidden size, among `n_tests` that are adjusted together.
 
-    Where one part will do it is ``pair_test``. Else ``low`` and ``high`` are p itself: it does not depend on draws not
-    made. ComparisonError as there.
+    Where one part will do it is ``pair_test``. ComparisonError as there.
     """
     n_parts, n_permutations = parts_for(n_tests, min((a.shape[1] for a, _ in stacks), default=1), most)
     if n_parts == 1:
@@ -67,7 +74,7 @@ def parted_test(stacks: Sequence[Stack], n_tests: int, most: int = MOST, seed: i
     n_rows = sum(len(a) for a, _ in stacks)
     if not n_rows or most < 1:
         raise ComparisonError(f"Testing a pair: expected matched rows and a permutation, found {n_rows} and {most}.")
-    values, pvalues = [], []
+    values, found = [], []
     for kind in KINDS:
         units = [tuple(centred_unit(kind(np.asarray(rows, dtype=np.float64))) for rows in both) for both in stacks]
         observed, hits = 0.0, np.zeros(n_parts, dtype=int)
@@ -81,20 +88,16 @@ def parted_test(stacks: Sequence[Stack], n_tests: int, most: int = MOST, seed: i
             hits[part] = np.count_nonzero(null >= here - 1e-12 * n_rows)
             observed += here
         values.append(observed / n_rows)
-        pvalues.append(fisher(((1 + hits) / (1 + n_permutations)).tolist()))
-    p = max(pvalues)
-    drawn, least = n_parts * n_permutations, least_p(n_parts, n_permutations)
-    return PairTest(values[0], values[1], pvalues[0], pvalues[1], p, p, n_rows, drawn, seed, least)
+        found.append(joined(hits.tolist(), n_permutations))
+    (p_r, low_r, high_r), (p_ranks, low_ranks, high_ranks) = found
+    drawn, least = n_parts * n_permutations, joined([0] * n_parts, n_permutations)[0]
+    low, high = max(low_r, low_ranks), max(high_r, high_ranks)
+    return PairTest(values[0], values[1], p_r, p_ranks, low, high, n_rows, drawn, seed, least)
 
 
-def fisher(pvalues: Sequence[float]) -> float:
-    """One p out of independent ones (Fisher 1932), by the closed form of an even number of degrees of freedom.
-
-    >>> round(fisher([0.05, 0.05]), 4), fisher([1.0, 1.0])
-    (0.0175, 1.0)
-    """
-    x = -sum(math.log(p) for p in pvalues)
-    return min(1.0, sum(math.exp(k * math.log(x) - math.lgamma(k + 1) - x) for k in range(len(pvalues))) if x else 1.0)
+def _tail(x: float, n: int) -> float:
+    """The chance that minus the logarithms of n independent p add up to x or more (Fisher 1932), in closed form."""
+    return min(1.0, sum(math.exp(k * math.log(x) - math.lgamma(k + 1) - x) for k in range(n)) if x else 1.0)
 
 
 @functools.lru_cache(maxsize=4)
