@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator
+from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,9 +104,12 @@ def _search(atlas: Atlas, options: argparse.Namespace, complain: Complain) -> It
         )
     else:
         what = "pairs" if both else f"models compared with {options.sources[0]}"
+        apart = (comb(found.n_models, 2) if both else found.n_models) - found.n_tests
         yield (
             f"{found.n_models:,} models in the atlas; {found.n_tests:,} {what} by sketch, {len(found.found):,} of them "
             f"by the full test; p adjusted over all {found.n_tests:,}."
+            + f" {apart:,} more have two hidden sizes, or no norm with a pattern in common."
+            * bool(apart)
         )
         also = ["known"] if any(one["known"] for one in found.found) else []
         yield from told(found.found, options.all, ["a", "b"] if both else ["model"], also, _SHOWN)

@@ -178,6 +178,7 @@ def test_the_commands_say_what_was_added_and_found(
     assert "gpt2-code-8-light" in out
     assert out.count(" strong") == 2
     assert "4 models in the atlas; 3 models compared with gpt2-code-8-heavy by sketch, 3 of them by the full" in out
+    assert "adjusted over all 3. 1 more have two hidden sizes, or no norm with a pattern in common." in out
     code, out, _ = atlas_of_three("relatives", "gpt2-code-8-heavy", "--json")
     first = json.loads(out)[0]
     assert (code, first["name"], first["strength"]) == (0, "gpt2-code-8-light", "strong")
