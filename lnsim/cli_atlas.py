@@ -130,6 +130,8 @@ def _report(atlas: Atlas, options: argparse.Namespace, found: Search, complain: 
         return
     paths = {name: extract_path(atlas.folder, atlas.entries[name]) for name in names[:_ON_A_PAGE]}
     read = read_asked({name: Question.of(str(path)) for name, path in paths.items()}, complain)
+    if len(read) < 2:  # the others were named as unreadable
+        return
     options.report = Path(options.sources[0])
     page = write_page(options, read, [one for one in loud if {one["a"], one["b"]} <= read.keys()], found.n_tests)
     if not options.json:

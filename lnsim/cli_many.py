@@ -154,7 +154,7 @@ def told(
           f"[{1 + sentences.index(one['sentence'])}]", *(one[name] for name in also)) for one in shown],
     ) if shown else "None stands out."  # fmt: skip
     if len(loud) > len(shown):
-        yield f"{len(loud) - len(shown):,} more stand out: --json and --csv have them all."
+        yield f"{len(loud) - len(shown):,} more: --json and --csv have them all."
     yield from (f"[{number}] {text}" for number, text in enumerate(sentences, 1))
     quiet: list[tuple[float, str]] = []
     apart: dict[str, list[str]] = {}

@@ -29,7 +29,7 @@ _Singles = npt.NDArray[np.float32]
 FIRES = 0.01  # p up to which the channels of a model are said to have an order of their own
 _COSINES = 4
 # Permutations after which p is looked at, and the p up to which, and above which, the drawing ends.
-_LOOKS = {
+LOOKS = {
     49: (0.0, 20 * FIRES), 199: (0.0, 5 * FIRES), 599: (0.0, 3 * FIRES), 1_999: (FIRES / 5, 2 * FIRES),
     3_999: (1.0, 1.0),
 }  # fmt: skip
@@ -53,7 +53,7 @@ def channel_order(rows: npt.ArrayLike, seed: int = 0) -> float:
     # Float32 is off by less; a permutation that comes so near counts as a hit, so that p is none too small for it.
     observed = float(_largest((units @ columns)[None], widths)[0]) - 1e-4
     hits, drawn, p = 0, 0, 1.0
-    for until, (low, high) in _LOOKS.items():
+    for until, (low, high) in LOOKS.items():
         orders = _orders(values.shape[1], until - drawn, seed, drawn)
         step = max(1, _VALUES // (values.shape[1] * min(len(units), columns.shape[1])))
         for start in range(0, until - drawn, step):
@@ -72,7 +72,7 @@ def _patterns(size: int) -> tuple[_Singles, list[int]]:
     return np.concatenate(patterns, axis=1), [pattern.shape[1] for pattern in patterns]
 
 
-@lru_cache(len(_LOOKS))  # whoever looks among many models asks this of each
+@lru_cache(len(LOOKS))  # whoever looks among many models asks this of each
 def _orders(size: int, n_permutations: int, seed: int, drawn: int) -> Orders:
     return channel_orders(size, n_permutations, seed if not drawn else [seed, drawn])
 
