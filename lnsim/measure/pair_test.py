@@ -141,6 +141,7 @@ class _Drawn:
     hits: npt.NDArray[np.int64]
     near: npt.NDArray[np.bool_]  # whether a permutation came within a factor of _FAR
     n: int = 0
+    settled: bool = False
     low: float = 0.0
     high: float = 0.0
 
@@ -162,12 +163,41 @@ class _Drawn:
         observed = np.array([sum(float(np.sum(a * b)) for a, b in kind) / n_rows for kind in kinds])
         return cls(kinds, observed, n_rows, np.zeros(len(KINDS), dtype=np.int64), observed <= 0)
 
-    def settled(self, n: int, outside: float, levels: Sequence[float]) -> bool:
-        """Whether no further permutation is needed after `n`."""
-        self.n = n
-        self.low, self.high = map(max, zip(*(_interval(hits, n, outside) for hits in self.hits.tolist()), strict=True))
-        far = not self.near.any() and 1 / (1 + n) <= min(levels)
-        return far or not any(self.low <= level <= self.high for level in levels)
+    def count(self, sums: Floats, orders: Sequence[Orders], looks: Sequence[int], levels: Sequence[float]) -> None:
+        """Count these permutations, up to the look after which the pair is settled; `sums` has a row a kind.
+
+        A sum in float32 is off by less than `slack`: each row has length 1, so that the terms of a block of channels,
+        whatever their signs, add up to the number of rows at most, and each of its roundings costs a share of 2^-24 of
+        that. A permutation nearer to the statistic than this is summed again in float64, where another order of the
+        terms moves a sum by some 1e-15; one that ties with the true order is thus a hit in any order, as 1e-12 allows,
+        and one that does not tie would have to miss by this very number to be counted in another way.
+        """
+        first, slack = self.n, (_BLOCK + self.n_rows + 8) * 2.0**-23
+        last = first + sums.shape[1]
+        for until in [*(look for look in looks if first < look < last), last]:
+            some = slice(self.n - first, until - first)
+            here = [order[:, some] for order in orders]
+            for kind, observed in enumerate(self.observed.tolist()):
+                values = sums[kind, some] / self.n_rows
+                self.hits[kind] += self._reached(kind, values, observed - 1e-12, slack, here)
+                self.near[kind] = self.near[kind] or self._reached(kind, values, observed / _FAR, slack, here) > 0
+            self.n = until
+            if until in looks and self._settle(_OUTSIDE / len(looks), levels):
+                return
+
+    def _reached(self, kind: int, values: Floats, least: float, slack: float, orders: Sequence[Orders]) -> int:
+        """How many permutations reach a value, those in doubt summed again."""
+        above = values - least
+        doubtful = np.flatnonzero(np.abs(above) <= slack).tolist()
+        return int(np.count_nonzero(above > slack)) + sum(self.exact(kind, orders, k) >= least for k in doubtful)
+
+    def _settle(self, outside: float, levels: Sequence[float]) -> bool:
+        """Whether no further permutation is needed."""
+        intervals = (_interval(hits, self.n, outside) for hits in self.hits.tolist())
+        self.low, self.high = map(max, zip(*intervals, strict=True))
+        far = not self.near.any() and 1 / (1 + self.n) <= min(levels)
+        self.settled = far or not any(self.low <= level <= self.high for level in levels)
+        return self.settled
 
     def exact(self, kind: int, orders: Sequence[Orders], k: int) -> float:
         """The statistic under the k-th of these permutations, in float64."""
@@ -182,45 +212,34 @@ class _Drawn:
 def _drawn(pairs: list[_Drawn], sizes: Sequence[int], levels: Sequence[float], most: int, seed: int) -> list[_Drawn]:
     """Draw until each of these pairs is settled."""
     streams, looks, n, left = [order_stream(size, seed) for size in sizes], list(_looks(most)), 0, pairs
-    for until in looks:
-        while n < until:
-            some = min(until - n, max(1, min(_ENTRIES // max(sizes), _SUMS // (len(KINDS) * len(left)))))
-            _count(left, [stream(some) for stream in streams])
-            n += some
-        left = [one for one in left if not one.settled(n, _OUTSIDE / len(looks), levels)]
-        if not left:
-            break
+    while left and n < most:
+        some = min(_planned(looks, n, max(sizes)) - n, _ENTRIES // max(sizes), _SUMS // (len(KINDS) * len(left)))
+        orders = [stream(max(1, some)) for stream in streams]
+        for one, sums in zip(left, _sums(left, orders), strict=True):
+            one.count(sums, orders, looks, levels)
+        n += orders[0].shape[1]
+        left = [one for one in left if not one.settled]
     return pairs
 
 
-def _count(pairs: Sequence[_Drawn], orders: Sequence[Orders]) -> None:
-    """Count the permutations that reach the statistic of each pair, and note whether one comes near it.
+def _planned(looks: Sequence[int], n: int, size: int) -> int:
+    """The look up to which permutations are drawn next, after `n`.
 
-    Sums are first taken in float32, which is off by less than `slack`: each row has length 1, so that the terms of a
-    block of channels, whatever their signs, add up to the number of rows at most, and each of its roundings costs a
-    share of 2^-24 of that. A permutation nearer to the statistic than this is summed again in float64, where another
-    order of the terms moves a sum by some 1e-15; one that ties with the true order is thus a hit in any order, as
-    1e-12 allows, and one that does not tie would have to miss by this very number to be counted in another way.
+    The products of all channels cost about as much as to draw and gather one permutation a channel. So of few channels
+    it is the next look, of many one further on; but the first, after which most pairs are settled, is always alone.
     """
+    ahead = [look for look in looks if n < look]
+    return max((look for look in ahead if n and look <= n + size), default=ahead[0])
+
+
+def _sums(pairs: Sequence[_Drawn], orders: Sequence[Orders]) -> Floats:
+    """Sums of all correlations, taken in float32; shape ``(n_pairs, n_kinds, n_permutations)``."""
     columns = [(one, kind) for one in pairs for kind in range(len(KINDS))]
     sums = np.zeros((orders[0].shape[1], len(columns)))
     for place, order in enumerate(orders):
         a, b = (_padded([one.units[kind][place][side] for one, kind in columns]) for side in (0, 1))
         _add_gathered(sums, a, b, order)
-    rows = np.array([one.n_rows for one, _ in columns])
-    sums /= rows
-    observed, slack = np.array([one.observed[kind] for one, kind in columns]), (_BLOCK + rows + 8) * 2.0**-23
-    for column, (one, kind) in enumerate(columns):
-        one.hits[kind] += _reached(sums[:, column], observed[column] - 1e-12, slack[column], one, kind, orders)
-        if not one.near[kind]:
-            one.near[kind] = _reached(sums[:, column], observed[column] / _FAR, slack[column], one, kind, orders) > 0
-
-
-def _reached(sums: Floats, value: float, slack: float, pair: _Drawn, kind: int, orders: Sequence[Orders]) -> int:
-    """How many permutations reach a value, those in doubt summed again."""
-    above = sums - value
-    doubtful = np.flatnonzero(np.abs(above) <= slack).tolist()
-    return int(np.count_nonzero(above > slack)) + sum(pair.exact(kind, orders, k) >= value for k in doubtful)
+    return sums.T.reshape(len(pairs), len(KINDS), -1)
 
 
 def _padded(rows: Sequence[Floats]) -> npt.NDArray[np.float32]:
