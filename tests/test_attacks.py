@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from attack_rows import BOMBS, HUGE, NORMS, ROWS, TENSORS, Attack, Bomb, Huge, Reads, Refuses
 from hub_stand_in import HubStandIn
@@ -26,7 +25,6 @@ from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.families.table import FAMILIES
 from lnsim.checkpoint.roles import map_roles
 from lnsim.errors import RoleError
-from lnsim.measure.metrics import METRICS
 
 LARGE = ("100,000 tensors", "2 MB of lists", "40 shards")
 CASES = [
@@ -131,24 +129,6 @@ def test_ten_gigabytes_of_zeros_in_a_gzip_of_ten_megabytes_cost_less_than_256_mb
     assert row.says in found["said"]
     assert found["peak"] < MAX_PEAK
     assert any(re.search(row.pattern, path) for path, _ in server.asked)
-
-
-SPECIAL = {
-    "NaN": float("nan"), "infinity": float("inf"), "zeros": 0.0, "one number": 1.5, "the smallest number": 1e-45,
-    "the largest number": 3e38,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("value", SPECIAL.values(), ids=SPECIAL)
-def test_a_metric_of_special_weights_is_undefined_or_a_plain_number(metric: str, value: float) -> None:
-    rng = np.random.default_rng(0)
-    good = rng.normal(1, 0.2, (3, 16)).astype(np.float32)
-    bad = good.copy()
-    bad[1] = value
-    matrix = lnsim.pairwise(bad, good, metric)
-    assert np.isfinite(matrix[[0, 2]]).all()
-    assert np.isfinite(matrix[1]).all() or np.isnan(matrix[1]).all()
 
 
 CHECKPOINT = Path(lnsim.__file__).parent / "checkpoint"

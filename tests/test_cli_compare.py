@@ -167,7 +167,7 @@ def test_a_slip_in_a_stored_name_is_told_without_the_network(hub: HubStandIn, a:
 
 
 SLIP = "intfloat/multilingual-e5-smal"
-WORDS = [["compare", SLIP, "e5"], ["compare", "a/b", SLIP], ["inspect", SLIP], ["extract", SLIP]]
+WORDS = [["compare", SLIP, "e5"], ["compare", "a/b", SLIP], ["inspect", f"hf://{SLIP}"], ["extract", SLIP]]
 
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)

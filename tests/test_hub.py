@@ -18,7 +18,7 @@ import lnsim
 from lnsim.checkpoint.hub.checkpoint import FIRST_WINDOW
 from lnsim.checkpoint.hub.session import Settings
 from lnsim.checkpoint.opening import open_checkpoint
-from lnsim.errors import FormatError, NetworkError
+from lnsim.errors import NetworkError
 
 TENSORS = llama_tensors()
 NORMS = [name for name in TENSORS if "norm" in name]
@@ -35,18 +35,12 @@ def same_bits(found: lnsim.NormVectors, tensors: dict[str, np.ndarray] = TENSORS
     return {n: a.tobytes() for n, a in found.stored.items()} == {n: tensors[n].tobytes() for n in NORMS}
 
 
-@pytest.mark.parametrize("n_shards", [1, 2, 4])
 @pytest.mark.parametrize("revision", [None, "main", COMMIT])
-def test_the_bits_are_those_of_the_file(hub: HubStandIn, n_shards: int, revision: str | None) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, n_shards))
+def test_each_header_is_read_by_range_in_a_window_guessed_from_the_index(hub: HubStandIn, revision: str | None) -> None:
+    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
     found = lnsim.extract("a/b", revision=revision)
     assert same_bits(found)
     assert (found.source, found.commit, found.model_type) == ("a/b", COMMIT, "llama")
-
-
-def test_each_header_is_read_by_range_in_a_window_guessed_from_the_index(hub: HubStandIn) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
-    assert same_bits(lnsim.extract("a/b"))
     windows = [int(r.range.split("-")[1]) for r in hub.requests if r.origin == "cdn" and r.range.startswith("bytes=0-")]
     assert windows == [4095] * 4  # these headers are short
     assert len(hub.paths("cdn")) == 4  # and the norms of such a small model come along with them
@@ -75,15 +69,6 @@ def test_the_headers_of_200_gb_in_42_shards_come_in_one_request_each_with_the_no
     assert len(firsts) == 42
     # commit, config, index; 42 addresses; 42 headers, of which all but two bring a norm along; the other norms
     assert found.requests <= 3 + 42 + 42 + (97 - 40)
-
-
-def test_a_hostile_shard_name_never_becomes_a_request(hub: HubStandIn) -> None:
-    files = checkpoint_files(TENSORS, LLAMA_CONFIG, 3)
-    index = {"weight_map": {"model.norm.weight": "../../evil.safetensors"}}
-    hub.add("a/b", files | {"model.safetensors.index.json": json.dumps(index).encode()})
-    with pytest.raises(FormatError, match="of the same checkpoint"):
-        lnsim.extract("a/b")
-    assert not any("evil" in path for path in hub.paths())
 
 
 def test_an_incomplete_snapshot_is_read_from_the_hub_instead_a_small_file_in_four_requests(
