@@ -15,7 +15,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -45,7 +46,6 @@ class Repo:
     files: dict[str, dict[str, VirtualFile]]
     refs: dict[str, str]
     gated: bool = False
-    moves_to: str | None = None  # main moves there once its commit has been asked for
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,6 @@ class HubStandIn:
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
         self.changes: list[Change] = []
-        self.also: list[tuple[str, Mapping[str, str]]] = []  # headers of every answer to a path that matches
         self._requests: list[Request] = []
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -235,8 +234,6 @@ class HubStandIn:
         handler.send_json(
             {"id": repo_id, "sha": commit, "gated": "auto" if repo.gated else False, "siblings": siblings}
         )
-        if repo.moves_to is not None:
-            repo.refs["main"] = repo.moves_to
 
     def _answer_resolve(self, handler: _Handler, repo_id: str, revision: str, name: str) -> None:
         commit = self._commit(handler, repo_id, revision)
@@ -307,18 +304,14 @@ class _Handler(BaseHTTPRequestHandler):
             told = self.sent_status, self.client_address[:2], self.sent
             self.stand_in._record(Request(self.origin, self.path, *asked, *told))
 
-    def send(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, length: int | None = None
-    ) -> None:
+    def send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         for change in self.stand_in._changes_due(self.path):
             change.action()
         self.sent_status = status
         self.send_response(status)
-        also = [told for pattern, told in self.stand_in.also if re.search(pattern, self.path)]
-        for told in (headers or {}, *also):
-            for name, value in told.items():
-                self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body) if length is None else length))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.deliver(body)
 
@@ -368,24 +361,30 @@ class _Handler(BaseHTTPRequestHandler):
         headers = dict(fault.headers)
         self.send(int(headers.pop("status")), b"{}", headers)
 
-    def flood(self, header: str, value: str, piece: bytes) -> None:
-        """200 with a body that would never end."""
+    def flood(self, pieces: Iterable[bytes], headers: Mapping[str, str]) -> None:
+        """200 with a body that would hardly end."""
         self.sent_status = 200
         self.send_response(200)
-        self.send_header(header, value)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
         # What waits in the kernel's buffers counts as sent; let it be little.
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
-        for _ in range(10_000):
+        for piece in pieces:
             self.write(piece)
+        self.close_connection = True
 
     def fault_ignore_range(self, fault: Fault) -> None:
         """All of a file of a terabyte."""
-        self.flood("Content-Length", str(10**12), b"\0" * 65_536)
+        self.flood([b"\0" * 65_536] * 10_000, {"Content-Length": str(10**12)})
 
     def fault_endless(self, fault: Fault) -> None:
         """Chunk after chunk, without a word on how many will come."""
-        self.flood("Transfer-Encoding", "chunked", b"10000\r\n" + b" " * 65_536 + b"\r\n")
+        self.flood([b"10000\r\n" + b" " * 65_536 + b"\r\n"] * 10_000, {"Transfer-Encoding": "chunked"})
+
+    def fault_bomb(self, fault: Fault) -> None:
+        """10 GB of zeros in 10 MB of gzip."""
+        self.flood(_zeros_as_gzip(10 * 2**30), {"Content-Encoding": "gzip", "Connection": "close"})
 
     def answer_by(self, deliver: Callable[[bytes], None]) -> None:
         """The right answer, whose body goes out in a way of its own."""
@@ -469,6 +468,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
         self.answer_by(deliver)
+
+
+def _zeros_as_gzip(n_bytes: int) -> Iterator[bytes]:
+    """A gzip stream of so many zeros in 64 MB steps, at a thousandth of their size."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    step = 1 << 26
+    block = packer.compress(bytes(step)) + packer.flush(zlib.Z_FULL_FLUSH)  # whole and without memory: can be repeated
+    yield b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+    for _ in range(n_bytes // step):
+        yield block
+    yield packer.flush(zlib.Z_FINISH) + bytes(8)
 
 
 def virtual_shard(

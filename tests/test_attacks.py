@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 from attack_rows import BOMBS, HUGE, NORMS, ROWS, TENSORS, Attack, Bomb, Huge, Reads, Refuses
-from hub_stand_in import HubStandIn
+from hub_stand_in import Fault, HubStandIn
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
-from scripted_server import Answer, ScriptedServer, file_answer, zeros_as_gzip
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
@@ -112,23 +111,16 @@ def test_a_huge_header_costs_less_than_256_mb_whatever_is_in_it(row: Huge, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", BOMBS, ids=lambda row: row.answer)
-def test_ten_gigabytes_of_zeros_in_a_gzip_of_ten_megabytes_cost_less_than_256_mb(row: Bomb, tmp_path: Path) -> None:
-    files = checkpoint_files(TENSORS, LLAMA_CONFIG, 4)
-    listing = json.dumps({"sha": "a" * 40, "siblings": [{"rfilename": name} for name in files]}).encode()
-    gzipped = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
-
-    def script(path: str, span: str | None) -> Answer:
-        if re.search(row.pattern, path):
-            return Answer(200, gzipped, zeros_as_gzip(10 * 2**30))
-        if path.startswith("/api/"):
-            return file_answer(listing)
-        return file_answer(files[path.rpartition("/")[2]], span)
-
-    with ScriptedServer(script) as server:
-        found = in_a_process("attack_memory.py", "hub", HF_ENDPOINT=server.url, HF_HOME=str(tmp_path))
+def test_ten_gigabytes_of_zeros_in_a_gzip_of_ten_megabytes_cost_less_than_256_mb(
+    row: Bomb, make_hub: Callable[..., HubStandIn], tmp_path: Path
+) -> None:
+    hub = make_hub()
+    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG, 4))
+    hub.faults.append(Fault(row.pattern, "bomb"))
+    found = in_a_process("attack_memory.py", "hub", HF_ENDPOINT=hub.endpoint, HF_HOME=str(tmp_path))
     assert row.says in found["said"]
     assert found["peak"] < MAX_PEAK
-    assert any(re.search(row.pattern, path) for path, _ in server.asked)
+    assert any(re.search(row.pattern, path) for path in hub.paths())
 
 
 CHECKPOINT = Path(lnsim.__file__).parent / "checkpoint"
