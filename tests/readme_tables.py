@@ -39,12 +39,10 @@ def with_section(text: str, name: str, content: str) -> str:
 
 def fault_table() -> str:
     """The faults of servers, networks and repos: a line for each row of the parametrised test."""
-    from fault_rows_network import NETWORK_ROWS
-    from fault_rows_repo import REPO_ROWS
+    from fault_rows import ROWS
 
     heads = ("what the server or the network does", "how often", "at", "what lnsim does")
-    rows = (*NETWORK_ROWS, *REPO_ROWS)
-    return table(heads, [(row.does, row.often, ", ".join(p.name for p in row.places), row.text) for row in rows])
+    return table(heads, [(row.does, row.often, ", ".join(p.name for p in row.places), row.text) for row in ROWS])
 
 
 def machine_table() -> str:

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fault_rows_network import NETWORK_ROWS
-from fault_rows_repo import REPO_ROWS
+from fault_rows import ROWS
 from fault_table import CONFIG, N_SHARDS, NORMS, TENSORS, TRIES, OneError, Place, Recovers, Row, Stage
 from hub_stand_in import HubStandIn
 from safetensors_bytes import checkpoint_files
@@ -18,8 +17,6 @@ from safetensors_bytes import checkpoint_files
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.hub.session import Settings, close_clients
-
-ROWS = (*NETWORK_ROWS, *REPO_ROWS)
 
 
 def marks(number: int, row: Row, place: Place) -> list[pytest.MarkDecorator]:

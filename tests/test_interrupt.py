@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from lnsim.errors import HubError
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 2.0
-SILENCE = {"seconds": "30"}
+SILENCE, PAUSE = {"seconds": "30"}, {"status": "429", "Retry-After": "60"}
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and they pass that on.
 PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from lnsim.cli import main; main()"
 ENDS = "exits within 2 s with code 130 and one line; no file is left"
@@ -39,12 +39,9 @@ def hub(hub: HubStandIn) -> HubStandIn:
 
 
 @contextmanager
-def started(
-    endpoint: str, folder: Path, command: str = "extract", sources: Sequence[str] = ("a/b",)
-) -> Iterator[subprocess.Popen[str]]:
+def started(endpoint: str, folder: Path, *sources: str) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "home")}
-    out = [] if command == "inspect" else ["--out", str(folder / "out")]
-    words = [sys.executable, "-c", PROGRAM, command, *sources, *out]
+    words = [sys.executable, "-c", PROGRAM, "extract", "a/b", *sources, "--out", str(folder / "out")]
     pipe = subprocess.PIPE
     process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment)
     try:
@@ -77,14 +74,7 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
     assert not (folder / "out").exists()
 
 
-def check_ctrl_c(hub: HubStandIn, folder: Path, fault: Fault, command: str = "extract") -> None:
-    hub.faults.append(fault)
-    with started(hub.endpoint, folder, command) as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, folder)
-
-
-@shows("Ctrl-C", "while a server keeps silent, stalls or drips, at any kind of request", ENDS)
+@shows("Ctrl-C", "while a server keeps silent, stalls, drips or asks to wait, at any kind of request", ENDS)
 @pytest.mark.parametrize(("place", "kind"), [
     (LISTING, "silent"),
     pytest.param(CONFIG_FILE, "silent", marks=pytest.mark.slow),
@@ -92,16 +82,16 @@ def check_ctrl_c(hub: HubStandIn, folder: Path, fault: Fault, command: str = "ex
     pytest.param(ADDRESS, "silent", marks=pytest.mark.slow),
     (BYTES, "stall"),
     (BYTES, "drip"),
+    (BYTES, "status"),
 ], ids=lambda value: value.name if isinstance(value, Place) else value)  # fmt: skip
 def test_ctrl_c_ends_a_command_that_waits_for_a_server(
     hub: HubStandIn, tmp_path: Path, place: Place, kind: str
 ) -> None:
-    check_ctrl_c(hub, tmp_path, Fault(place.pattern, kind, headers=SILENCE, skip=place.skip))
-
-
-@shows("Ctrl-C", "during the pause of a Retry-After", ENDS)
-def test_ctrl_c_ends_a_pause_that_the_server_asked_for(hub: HubStandIn, tmp_path: Path) -> None:
-    check_ctrl_c(hub, tmp_path, Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"}))
+    fault = Fault(place.pattern, kind, headers=PAUSE if kind == "status" else SILENCE, skip=place.skip)
+    hub.faults.append(fault)
+    with started(hub.endpoint, tmp_path) as process:
+        wait_until_it_hangs(fault)
+        check_that_it_ended_well(process, tmp_path)
 
 
 @contextmanager
@@ -134,11 +124,6 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> No
             check_that_it_ended_well(process, tmp_path)
 
 
-@shows("Ctrl-C", "during lnsim inspect", ENDS)
-def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
-    check_ctrl_c(hub, tmp_path, Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE), "inspect")
-
-
 @shows("Ctrl-C", "while one of two models is read and the other is done",
        "exits within 2 s with code 130 and one line; "
        "the finished extract is there, whole, and no other file")  # fmt: skip
@@ -147,7 +132,7 @@ def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
     # Silent once it is open: checkpoints are opened one after the other, in whichever order their listings come.
     hub.faults.append(Fault(r"^/c/d.*X-Signature", "silent", headers=SILENCE, skip=N_SHARDS))
     kept = tmp_path / "out" / f"a--b@{COMMIT[:12]}.safetensors"
-    with started(hub.endpoint, tmp_path, sources=("a/b", "c/d")) as process:
+    with started(hub.endpoint, tmp_path, "c/d") as process:
         deadline = time.monotonic() + 30
         while not kept.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -177,7 +162,7 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
        "KeyboardInterrupt; within 2 s no thread is left; the next reading works")  # fmt: skip
 @pytest.mark.parametrize("fault", [
     Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
-    Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),
+    Fault(BYTES.pattern, "status", times=3, headers=PAUSE),
 ], ids=["no answer", "a pause"])  # fmt: skip
 def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
     hub: HubStandIn, tmp_path: Path, fault: Fault

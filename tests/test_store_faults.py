@@ -7,8 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,89 +34,38 @@ main()
 """
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_files(tmp_path_factory.mktemp("checkpoint") / "m", checkpoint_files(TENSORS, CONFIG))
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "m", checkpoint_files(TENSORS, CONFIG))
 
 
 def files_under(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def stored_bits(path: Path) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in lnsim.load(str(path)).stored.items()}
-
-
 @shows("no file may grow beyond 16 KiB (`RLIMIT_FSIZE`)", "while an extract is written",
        "exit code 1, one line that ends in Nothing was changed; the old extract stays, no temporary file")  # fmt: skip
 def test_a_file_that_may_not_grow_is_one_line_and_the_old_extract_stays(model: Path, tmp_path: Path) -> None:
-    extract_and_keep(model, ["final"], out=tmp_path)
-    before = files_under(tmp_path)
-    command = [sys.executable, "-c", LIMITED, "extract", str(model), "--out", str(tmp_path)]
+    out = tmp_path / "out"
+    extract_and_keep(model, ["final"], out=out)
+    before = files_under(out)
+    command = [sys.executable, "-c", LIMITED, "extract", str(model), "--out", str(out)]
     found = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.startswith(f"lnsim: Writing {tmp_path}")
+    assert found.stderr.startswith(f"lnsim: Writing {out}")
     assert found.stderr.endswith(f"{os.strerror(errno.EFBIG)}. Nothing was changed.\n")
     assert found.stderr.count("\n") == 1
-    assert files_under(tmp_path) == before
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=32k", "none", str(folder)]
-    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount a small disk")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-@shows("the disk is full (a tmpfs of 32 KiB; as root only)", "while an extract is written",
-       "StoreError that ends in Nothing was changed; the old extract stays, no temporary file")  # fmt: skip
-def test_a_full_disk_is_one_sentence_and_the_old_extract_stays(model: Path, small_disk: Path) -> None:
-    extract_and_keep(model, ["final"], out=small_disk)
-    before = files_under(small_disk)
-    with pytest.raises(StoreError, match=r"No space left on device\. Nothing was changed"):
-        extract_and_keep(model, out=small_disk)
-    assert files_under(small_disk) == before
-
-
-@pytest.fixture
-def read_only(model: Path) -> Iterator[Path]:
-    """A folder that one may look into and not write to, with the rights of nobody where the tests run as root.
-
-    It lies beside a checkpoint that anyone may read: pytest's own folders are closed to others.
-    """
-    extract_and_keep(model, out=model.parent / "warm")  # whatever is imported on the way may be closed to others, too
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name, "read-only")
-        folder.mkdir()
-        write_files(Path(name, "m"), checkpoint_files(TENSORS, CONFIG))
-        folder.chmod(0o555)
-        Path(name).chmod(0o755)
-        user = os.geteuid()
-        if user == 0:
-            os.seteuid(65534)
-        yield folder
-        os.seteuid(user)
-        folder.chmod(0o755)
-
-
-@shows("the folder is read-only", "always", "StoreError that ends in Nothing was changed; nothing is written")
-def test_a_read_only_folder_is_one_sentence(read_only: Path) -> None:
-    with pytest.raises(StoreError, match=r"Writing .*read-only.*: Permission denied\. Nothing was changed"):
-        extract_and_keep(read_only.parent / "m", out=read_only)
-    assert files_under(read_only) == {}
+    assert files_under(out) == before
 
 
 @shows("a file stands where the folder should be", "always",
        "StoreError that ends in Nothing was changed; nothing is written")  # fmt: skip
 def test_a_folder_that_cannot_be_made_is_one_sentence(model: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").write_bytes(b"a file")
+    before = files_under(tmp_path)
     with pytest.raises(StoreError, match=r"Writing .*taken/.*: (Not a directory|File exists)\. Nothing was changed"):
         extract_and_keep(model, out=tmp_path / "taken")
-    assert files_under(tmp_path) == {"taken": b"a file"}
+    assert files_under(tmp_path) == before
 
 
 @shows("kill -9 of a process that rewrites an extract", "150 times, at random moments",
@@ -154,6 +101,6 @@ def test_two_processes_that_extract_the_same_model_leave_one_good_file(hub: HubS
     answers = [process.communicate(timeout=30) for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert [stderr for _, stderr in answers] == ["", ""]
-    assert list(files_under(tmp_path / "out")) == [f"a--b@{COMMIT[:12]}.safetensors"]
-    assert [json.loads(stdout)["n_vectors"] for stdout, _ in answers] == [7, 7]
-    assert stored_bits(tmp_path / "out" / f"a--b@{COMMIT[:12]}.safetensors") == NORMS
+    (kept,) = (tmp_path / "out").iterdir()
+    assert kept.name == f"a--b@{COMMIT[:12]}.safetensors"
+    assert {name: array.tobytes() for name, array in lnsim.load(kept).stored.items()} == NORMS
