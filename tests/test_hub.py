@@ -6,12 +6,11 @@ What servers do wrong is in ``test_faults.py``.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hub_stand_in import COMMIT, Fault, HubStandIn, VirtualFile
-from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors
 from virtual_dispute import DISPUTE, dispute_bytes, dispute_files
 
 import lnsim
@@ -69,18 +68,6 @@ def test_the_headers_of_200_gb_in_42_shards_come_in_one_request_each_with_the_no
     assert len(firsts) == 42
     # commit, config, index; 42 addresses; 42 headers, of which all but two bring a norm along; the other norms
     assert found.requests <= 3 + 42 + 42 + (97 - 40)
-
-
-def test_an_incomplete_snapshot_is_read_from_the_hub_instead_a_small_file_in_four_requests(
-    hub: HubStandIn, tmp_path: Path
-) -> None:
-    cached = tmp_path / "hub-cache" / "models--a--b"
-    write_files(cached / "snapshots" / COMMIT, {"config.json": b"{}"})
-    write_files(cached / "refs", {"main": COMMIT.encode()})
-    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG))
-    found = lnsim.extract(f"a/b@{COMMIT}")
-    assert same_bits(found)
-    assert found.requests == len(hub.requests) == 4  # commit, config, redirect, first window with all norms in it
 
 
 def test_after_a_reading_that_failed_a_later_one_is_tried_as_often_as_any(hub: HubStandIn) -> None:

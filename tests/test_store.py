@@ -12,7 +12,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, wri
 import lnsim
 from lnsim.checkpoint import store
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.store import Provenance, StoredTensor, read_provenance, read_sources, write_extract
+from lnsim.checkpoint.store import Provenance, StoredTensor, provenance_at, read_provenance, read_sources, write_extract
 from lnsim.errors import StoreError
 
 TENSORS = [
@@ -22,20 +22,14 @@ TENSORS = [
 ORIGIN = Provenance("o/r", "o/r", "c" * 40, "main", "llama", {"model_type": "llama", "n": 1}, {"licence": "MIT"})
 
 
-def parsed(path: Path) -> lnsim.Header:
-    return lnsim.parse_header(path.read_bytes(), path.stat().st_size)
-
-
-def test_the_official_parser_reads_the_same_names_dtypes_and_bytes(tmp_path: Path) -> None:
+def test_the_official_parser_reads_it_the_provenance_comes_back_and_the_same_input_gives_the_same_bytes(
+    tmp_path: Path,
+) -> None:
     path = write_extract(tmp_path / "x.safetensors", TENSORS, ORIGIN)
     found = {name: (t["dtype"], t["shape"], bytes(t["data"])) for name, t in safetensors.deserialize(path.read_bytes())}
     assert found == {t.name: (t.dtype, list(t.shape), t.data) for t in TENSORS}
-
-
-def test_the_provenance_and_the_byte_ranges_come_back_and_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
-    path = write_extract(tmp_path / "x.safetensors", TENSORS, ORIGIN)
     assert write_extract(tmp_path / "y.safetensors", TENSORS, ORIGIN).read_bytes() == path.read_bytes()
-    header = parsed(path)
+    header = lnsim.parse_header(path.read_bytes(), path.stat().st_size)
     assert read_provenance(header) == ORIGIN
     assert read_sources(header) == {t.name: t.source for t in TENSORS}
 
@@ -43,7 +37,7 @@ def test_the_provenance_and_the_byte_ranges_come_back_and_the_same_input_gives_t
 def test_long_lists_of_the_config_are_left_out(tmp_path: Path) -> None:
     config = {"layer_types": ["full"] * 60, "suppress_tokens": list(range(1000)), "id2label": {"0": "x"}, "t": {"a": 1}}
     origin = Provenance("o/r", None, None, None, "llama", config)
-    found = read_provenance(parsed(write_extract(tmp_path / "x.safetensors", TENSORS, origin)))
+    found = provenance_at(write_extract(tmp_path / "x.safetensors", TENSORS, origin))
     assert found is not None
     assert found.config == {"layer_types": ["full"] * 60, "t": {"a": 1}}
 
