@@ -23,16 +23,17 @@ def model(tmp_path: Path) -> Path:
     return write_files(tmp_path / "m", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 2))
 
 
-def test_extract_json_has_the_fields_of_the_contract(hub: HubStandIn, tmp_path: Path) -> None:
+def test_extract_json_has_the_fields_of_the_contract_one_object_a_source_on_both_sides_of_an_option(
+    hub: HubStandIn, model: Path, tmp_path: Path
+) -> None:
     hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 2))
-    code, out, _ = run("extract", "a/b", "--out", str(tmp_path / "out"), "--json")
-    found = json.loads(out)
-    assert code == 0
+    code, out, _ = run("extract", "a/b", "--json", str(model), "--out", str(tmp_path / "out"))
+    found, other = map(json.loads, out.splitlines())
+    assert (code, other["source"]) == (0, str(model))
     assert (found["repo_id"], found["commit"], found["n_vectors"]) == ("a/b", COMMIT, 7)
     assert found["roles"] == {"pre_attention": [3, 16], "pre_mlp": [3, 16], "final": [1, 16]}
     assert (found["missing_layers"], found["requests"]) == ({}, len(hub.requests))
-    assert found["bytes_received"] > 0
-    assert found["seconds"] > 0
+    assert min(found["bytes_received"], found["seconds"]) > 0
     assert found["path"].endswith(f"a--b@{COMMIT[:12]}.safetensors")
     assert lnsim.load(found["path"]).commit == COMMIT
 
@@ -59,12 +60,9 @@ def test_missing_layers_are_shown(tmp_path: Path) -> None:
 def test_inspect_shows_family_layers_roles_dtypes_and_shards(model: Path) -> None:
     code, out, _ = run("inspect", str(model), "--json")
     found = json.loads(out)
-    assert code == 0
+    assert (code, found["commit"], len(found["shards"])) == (0, None, 2)
     assert (found["family"], found["model_type"], found["n_layers"]) == ("llama", "llama", {"text": 3})
-    assert found["roles"]["pre_mlp"]["n_layers"] == 3
-    assert found["roles"]["pre_mlp"]["dtype"] == "BF16"
-    assert len(found["shards"]) == 2
-    assert found["commit"] is None
+    assert (found["roles"]["pre_mlp"]["n_layers"], found["roles"]["pre_mlp"]["dtype"]) == (3, "BF16")
 
 
 def test_inspect_describes_an_unknown_family_and_says_why_it_has_no_roles(tmp_path: Path) -> None:
@@ -75,33 +73,18 @@ def test_inspect_describes_an_unknown_family_and_says_why_it_has_no_roles(tmp_pa
     assert "no roles: " in out
 
 
-def test_inspect_reads_the_start_of_each_file_and_no_tensor_behind_it(hub: HubStandIn) -> None:
-    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 4))
-    run("inspect", "a/b")
-    asked = [request.range for request in hub.requests if request.origin == "cdn"]
-    assert [text.partition("-")[0] for text in asked if text is not None] == ["bytes=0"] * 4
-
-
-def test_an_error_is_one_line_without_a_traceback_and_debug_shows_it(hub: HubStandIn) -> None:
-    code, out, err = run("inspect", "no/such")
-    assert (code, out) == (1, "")
-    assert err.startswith("lnsim: Reading no/such@main: the Hub has no such repo")
-    assert err.count("\n") == 1
-
-
 def test_list_shows_studies_and_stored_models() -> None:
     code, out, _ = run("list", "--json")
     found = json.loads(out)
     assert code == 0
     assert {"small_models", "solar_glm"} <= {study["name"] for study in found["studies"]}
-    by_name = {model["name"]: model for model in found["models"]}
-    assert by_name["smollm2-135m-instruct"]["roles"]["pre_attention"] == [30, 576]
-    assert by_name["smollm2-135m-instruct"]["commit"] is None
-    assert "smollm2-135m-instruct" in run("list")[1]
+    (model,) = (model for model in found["models"] if model["name"] == "smollm2-135m-instruct")
+    assert (model["roles"]["pre_attention"], model["commit"]) == ([30, 576], None)
 
 
 def test_many_models_of_one_folder_are_one_line_and_a_pattern_shows_those_it_fits() -> None:
     whole, zoo, named = (run("list", *words)[1] for words in ((), ("zoo",), ("*WHISPER*",)))
+    assert "smollm2-135m-instruct" in whole
     assert "zoo: 88 more models; lnsim list zoo shows them" in whole
     assert ("gpt2-code-8-heavy" in whole, "gpt2-code-8-heavy" in zoo) == (False, True)
     assert ("whisper-tiny.en" in named, "smollm2" in named) == (True, False)
@@ -109,11 +92,10 @@ def test_many_models_of_one_folder_are_one_line_and_a_pattern_shows_those_it_fit
     assert [one["name"] for one in json.loads(run("list", "whisper", "--json")[1])["models"]] == ["whisper-tiny.en"]
 
 
-@pytest.mark.parametrize(("typed", "near"), [("compar", "compare"), ("inspct", "inspect"), ("lst", "list")])
-def test_a_mistyped_command_gets_a_near_one(typed: str, near: str) -> None:
-    code, _, err = run(typed, "a", "b")
+def test_a_mistyped_command_gets_a_near_one() -> None:
+    code, _, err = run("inspct", "a")
     assert code == 2
-    assert err.rstrip().endswith(f"Did you mean '{near}'?")
+    assert err.rstrip().endswith("Did you mean 'inspect'?")
 
 
 def test_a_new_study_runs_from_stored_models_and_folders_and_all_that_is_wrong_is_said_at_once(
@@ -133,13 +115,6 @@ def test_a_new_study_runs_from_stored_models_and_folders_and_all_that_is_wrong_i
     code, _, err = run("study", "new", "mine", "nothing-like-it", "all-minilm-l6-v2")
     assert code == 1
     assert "Making the study 'mine': 'mine' is a study already; There is no stored model 'nothing-like-it'" in err
-
-
-def test_extract_prints_one_object_a_source_on_both_sides_of_an_option(model: Path, tmp_path: Path) -> None:
-    other = write_files(tmp_path / "n", checkpoint_files(llama_tensors(seed=1), LLAMA_CONFIG))
-    code, out, _ = run("extract", str(model), "--json", str(other), "--out", str(tmp_path / "out"))
-    assert code == 0
-    assert [json.loads(line)["source"] for line in out.splitlines()] == [str(model), str(other)]
 
 
 def test_whoever_stops_reading_our_output_gets_no_traceback() -> None:
@@ -171,9 +146,9 @@ def test_help_shows_an_example(command: str) -> None:
     assert f"examples:\n  lnsim {command}" in out
 
 
-@pytest.mark.parametrize("typed", ["zoo/gpt2-code-8", " all-minilm-l6-v2 ", "All-MiniLM-L6-v2/"])
-def test_a_stored_model_is_read_by_its_name_however_it_was_pasted(typed: str) -> None:
-    assert run("inspect", typed)[0] == 0
+def test_a_stored_model_is_read_by_its_name_however_it_was_pasted() -> None:
+    for typed in ("zoo/gpt2-code-8", " All-MiniLM-L6-v2/ "):
+        assert run("inspect", typed)[0] == 0
 
 
 def test_what_the_command_line_sets_is_set_before_numpy_and_the_families_are_read(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import subprocess
 import sys
 import tomllib
@@ -40,13 +41,16 @@ LIGHT = """
 v = lnsim.load('all-minilm-l6-v2'); v._repr_html_(); v['post_mlp']._repr_html_()
 lnsim.permutation_test(v['post_mlp'].scale, v['post_mlp'].scale, 9)._repr_html_()
 lnsim.compare('all-minilm-l6-v2', 'sre-minilm-l6', 'embedding', 9)._repr_html_()
+import lnsim.cli; lnsim.cli.run(['compare', 'all-minilm-l6-v2', 'sre-minilm-l6', '--json'])
 """
 
 
-def test_importing_loading_testing_and_showing_load_nothing_heavy() -> None:
+def test_importing_loading_testing_showing_and_comparing_load_nothing_heavy_and_say_nothing_else() -> None:
     code = f"import sys, lnsim\n{LIGHT}\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.strip() == "[]"
+    compared, loaded = done.stdout.splitlines()
+    assert json.loads(compared)["roles"]["post_mlp"]["pvalue"] == 0.0001
+    assert (loaded, done.stderr) == ("[]", "")
 
 
 def test_every_public_name_is_there() -> None:

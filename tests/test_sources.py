@@ -24,6 +24,9 @@ PAGE = "https://huggingface.co/org/pipe"
 MEANINGS = {
     ("gpt2", None, ""): ["gpt2", "hf://gpt2", "https://huggingface.co/gpt2"],
     ("gpt2", "main", "onnx"): ["gpt2@main/onnx"],
+    # Nearly the name of a stored model, but for its owner or revision.
+    ("sre-minilm-l8", "main", ""): ["sre-minilm-l8@main"],
+    ("me/sre-minilm-l8", None, ""): ["me/sre-minilm-l8"],
     ("org/pipe", None, ""): [
         "org/pipe/", " org/pipe\n", "models/org/pipe", "hf://org/pipe", f"{PAGE}/", f"{PAGE}.git",
         f"{PAGE}?library=transformers#usage", "https://huggingface.co/models/org/pipe",
