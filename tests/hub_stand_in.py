@@ -62,29 +62,18 @@ class Request:
 
 
 @dataclass
-class Change:
-    """What happens on the server when a path is asked for the nth time, between making the answer and sending it."""
-
-    pattern: str
-    action: Callable[[], object]
-    nth: int = 1
-    _seen: int = 0
-
-    def is_due(self, path: str) -> bool:
-        """Whether this request is the one."""
-        self._seen += bool(re.search(self.pattern, path))
-        return self._seen == self.nth and bool(re.search(self.pattern, path))
-
-
-@dataclass
 class Fault:
-    """Misbehaviour of the requests whose path matches; ``times`` of them, then all is well."""
+    """Misbehaviour of the requests whose path matches; ``times`` of them, then all is well.
+
+    One of kind ``change`` answers well, and does something between making the answer and sending it.
+    """
 
     pattern: str
     kind: str
     times: int = 1_000_000
     headers: Mapping[str, str] = field(default_factory=dict)
     skip: int = 0
+    action: Callable[[], object] = bool
     _used: int = 0
 
     def takes(self, path: str) -> bool:
@@ -107,7 +96,6 @@ class HubStandIn:
         self.signature_seconds = 1e9
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
-        self.changes: list[Change] = []
         self._requests: list[Request] = []
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -164,9 +152,7 @@ class HubStandIn:
 
     def forget(self) -> None:
         """Start the record anew, once every answer under way has been sent."""
-        with self._idle:
-            self._idle.wait_for(lambda: self._active == 0, timeout=1.5)
-            self._requests.clear()
+        del self._requests[: len(self.requests)]
 
     def paths(self, origin: str | None = None) -> list[str]:
         """Paths asked for, in the order of the answers."""
@@ -187,10 +173,6 @@ class HubStandIn:
         server.daemon_threads = True
         return server
 
-    def _begin(self) -> None:
-        with self._lock:
-            self._active += 1
-
     def _record(self, request: Request) -> None:
         with self._idle:
             self._requests.append(request)
@@ -200,10 +182,6 @@ class HubStandIn:
     def _fault(self, path: str) -> Fault | None:
         with self._lock:
             return next((fault for fault in self.faults if fault.takes(path)), None)
-
-    def _changes_due(self, path: str) -> list[Change]:
-        with self._lock:
-            return [change for change in self.changes if change.is_due(path)]
 
     def _answer_hub(self, handler: _Handler) -> None:
         path = unquote(urlsplit(handler.path).path)
@@ -289,8 +267,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.sent_status = self.sent = 0
-        self.deliver = self.write
-        self.stand_in._begin()
+        self.deliver, self.change = self.write, bool
+        with self.stand_in._lock:
+            self.stand_in._active += 1
         if self.stand_in.latency:
             time.sleep(self.stand_in.latency)
         fault = self.stand_in._fault(self.path)
@@ -305,8 +284,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.stand_in._record(Request(self.origin, self.path, *asked, *told))
 
     def send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        for change in self.stand_in._changes_due(self.path):
-            change.action()
+        self.change()
         self.sent_status = status
         self.send_response(status)
         for name, value in (headers or {}).items():
@@ -345,17 +323,11 @@ class _Handler(BaseHTTPRequestHandler):
         start, stop = self.span(file.size) or (0, 2)
         return start, stop, file.size, file.read(start, stop)
 
-    def silence(self, seconds: float) -> None:
-        """Say nothing for so long, or until the client hangs up."""
-        select.select([self.connection], [], [], seconds)
-        self.close_connection = True
-
-    def reset(self) -> None:
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
-        self.close_connection = True
-
     # Faults: each does one thing wrong.
+
+    def fault_change(self, fault: Fault) -> None:
+        self.change = fault.action  # type: ignore[assignment]
+        self.answer(self)
 
     def fault_status(self, fault: Fault) -> None:
         headers = dict(fault.headers)
@@ -405,7 +377,7 @@ class _Handler(BaseHTTPRequestHandler):
         def deliver(body: bytes) -> None:
             self.half(body)
             time.sleep(0.02)  # a reset overtakes what has not been read yet
-            self.reset()
+            self.fault_reset(fault)
 
         self.answer_by(deliver)
 
@@ -442,11 +414,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def fault_reset(self, fault: Fault) -> None:
         """A TCP reset instead of an answer."""
-        self.reset()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
 
     def fault_silent(self, fault: Fault) -> None:
-        """No byte at all until the client gives up."""
-        self.silence(float(fault.headers.get("seconds", "5")))
+        """Not a byte more for so long, or until the client hangs up."""
+        select.select([self.connection], [], [], float(fault.headers.get("seconds", "5")))
+        self.close_connection = True
 
     def fault_stall(self, fault: Fault) -> None:
         """Some bytes, then silence until the client gives up."""

@@ -42,7 +42,9 @@ def fault_table() -> str:
     from fault_rows import ROWS
 
     heads = ("what the server or the network does", "how often", "at", "what lnsim does")
-    return table(heads, [(row.does, row.often, ", ".join(p.name for p in row.places), row.text) for row in ROWS])
+    return table(
+        heads, [(row.does, row.often, ", ".join(p.name for p in row.places), row.outcome.text) for row in ROWS]
+    )
 
 
 def machine_table() -> str:
