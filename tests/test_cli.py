@@ -23,9 +23,7 @@ def model(tmp_path: Path) -> Path:
     return write_files(tmp_path / "m", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 2))
 
 
-def test_extract_json_has_the_fields_of_the_contract_one_object_a_source_on_both_sides_of_an_option(
-    hub: HubStandIn, model: Path, tmp_path: Path
-) -> None:
+def test_extract_json_has_the_fields_of_the_contract(hub: HubStandIn, model: Path, tmp_path: Path) -> None:
     hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG, 2))
     code, out, _ = run("extract", "a/b", "--json", str(model), "--out", str(tmp_path / "out"))
     found, other = map(json.loads, out.splitlines())

@@ -234,9 +234,7 @@ def ranks(**changed: Any) -> Files:
     return files
 
 
-def test_norms_that_every_rank_has_a_copy_of_are_read_once_where_they_agree_and_a_part_of_a_matrix_is_not_the_whole(
-    put: Callable[[Files], str],
-) -> None:
+def test_copies_that_agree_are_read_once_and_a_part_is_not_the_whole(put: Callable[[Files], str]) -> None:
     source = put(ranks())
     found = read(source, "Split over 3 ranks")
     assert {origin.shard for origin in found.tensors.values()} == {"model0-mp3.safetensors"}
@@ -249,9 +247,7 @@ def test_norms_that_every_rank_has_a_copy_of_are_read_once_where_they_agree_and_
     (TENSORS[NORM] * 2, r"other bytes in model2-mp3\.safetensors"),
     (TENSORS[NORM][:8], r"lies in both model0-mp3\.safetensors and model2-mp3\.safetensors"),
 ], ids=["bytes", "shape"])  # fmt: skip
-def test_copies_that_differ_are_an_error_once_they_are_asked_for(
-    put: Callable[[Files], str], copy: Any, says: str
-) -> None:
+def test_copies_that_differ_are_an_error(put: Callable[[Files], str], copy: Any, says: str) -> None:
     source = put(ranks(**{NORM: copy}))
     with pytest.raises(FormatError, match=f"tensor '{NORM}' (has )?{says}"):
         lnsim.extract(source)

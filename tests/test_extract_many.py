@@ -30,9 +30,7 @@ def fill(hub: HubStandIn, count: int) -> list[Question]:
     return [Question(f"a/m{seed}") for seed in range(count)]
 
 
-def test_every_source_is_answered_in_turn_with_its_own_bits_though_one_fails_within_a_bound_of_requests(
-    make_hub: Callable[..., HubStandIn], tmp_path: Path
-) -> None:
+def test_each_of_many_sources_is_answered_in_turn(make_hub: Callable[..., HubStandIn], tmp_path: Path) -> None:
     hub, told = make_hub(latency=0.01), []
     questions = fill(hub, 12)
     questions.insert(5, Question("no/such"))
@@ -46,9 +44,7 @@ def test_every_source_is_answered_in_turn_with_its_own_bits_though_one_fails_wit
 
 
 @pytest.mark.parametrize(("source", "requests"), [("a/m0", 1), (f"a/m0@{COMMIT}", 0)])
-def test_a_second_run_asks_for_the_commit_and_no_more_and_for_nothing_where_it_is_pinned(
-    hub: HubStandIn, tmp_path: Path, source: str, requests: int
-) -> None:
+def test_a_second_run_asks_for_the_commit_at_most(hub: HubStandIn, tmp_path: Path, source: str, requests: int) -> None:
     fill(hub, 1)
     first = extract_and_keep(source, out=tmp_path)
     hub.forget()
@@ -82,9 +78,7 @@ def test_a_question_about_other_roles_adds_to_the_extract(hub: HubStandIn, tmp_p
 
 
 @pytest.mark.parametrize("options", [{"everything": True}, {"model_type": "mistral"}, {"again": True}])
-def test_another_question_or_the_same_again_is_read_anew(
-    hub: HubStandIn, tmp_path: Path, options: dict[str, object]
-) -> None:
+def test_another_question_is_read_anew(hub: HubStandIn, tmp_path: Path, options: dict[str, object]) -> None:
     fill(hub, 1)
     extract_and_keep("a/m0", out=tmp_path)
     found = extract_and_keep("a/m0", out=tmp_path, **options)  # type: ignore[arg-type]

@@ -172,7 +172,7 @@ def plain_pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("text", WHOLE_PAGES.values(), ids=WHOLE_PAGES)
-def test_a_report_and_the_index_have_the_same_elements_whatever_the_names_are(
+def test_pages_have_the_same_elements_whatever_the_names(
     tmp_path: Path, plain_pages: tuple[str, str], text: str
 ) -> None:
     for hostile, plain in zip(pages(tmp_path, text), plain_pages, strict=True):
@@ -243,9 +243,7 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize("text", TOGETHER.values(), ids=TOGETHER)
-def test_the_command_line_prints_names_from_a_repo_as_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_the_command_line_prints_names_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     tensors = llama_tensors()
     if text.isascii() or "\ud800" not in text:  # a header with half a surrogate pair is refused
         tensors[f"{text}.norm.weight"] = np.ones(16, np.float32)

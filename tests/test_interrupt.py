@@ -84,9 +84,7 @@ def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> No
     (BYTES, "drip"),
     (BYTES, "status"),
 ], ids=lambda value: value.name if isinstance(value, Place) else value)  # fmt: skip
-def test_ctrl_c_ends_a_command_that_waits_for_a_server(
-    hub: HubStandIn, tmp_path: Path, place: Place, kind: str
-) -> None:
+def test_ctrl_c_ends_waiting_for_a_server(hub: HubStandIn, tmp_path: Path, place: Place, kind: str) -> None:
     fault = Fault(place.pattern, kind, headers=PAUSE if kind == "status" else SILENCE, skip=place.skip)
     hub.faults.append(fault)
     with started(hub.endpoint, tmp_path) as process:
@@ -164,9 +162,7 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
     Fault(BYTES.pattern, "status", times=3, headers=PAUSE),
 ], ids=["no answer", "a pause"])  # fmt: skip
-def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
-    hub: HubStandIn, tmp_path: Path, fault: Fault
-) -> None:
+def test_an_interrupt_of_a_kernel_leaves_no_thread(hub: HubStandIn, tmp_path: Path, fault: Fault) -> None:
     hub.faults.append(fault)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -167,9 +167,7 @@ DISGUISES = {
 
 
 @pytest.mark.parametrize(("content", "says"), DISGUISES.values(), ids=DISGUISES)
-def test_a_file_of_weights_that_is_something_else_is_told_as_what_it_is(
-    tmp_path: Path, content: bytes, says: str
-) -> None:
+def test_a_file_that_is_something_else_is_told_as_that(tmp_path: Path, content: bytes, says: str) -> None:
     write_files(tmp_path, {"model.safetensors": content})
     for source in (tmp_path, tmp_path / "model.safetensors"):
         with pytest.raises(HeaderError, match=rf"Reading the header of [^ ]*/model\.safetensors: {says}"):

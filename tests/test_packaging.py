@@ -70,9 +70,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
-def test_an_installed_package_reads_its_bundle_and_the_working_directory_and_writes_to_the_latter(
-    installed: Path,
-) -> None:
+def test_an_installed_package_writes_to_the_working_directory(installed: Path) -> None:
     bundle = installed.parent / "site" / "lnsim" / "bundled"
     assert project_root() == bundle
     assert (studies_dir(), notebooks_dir()) == (bundle / "data" / "studies", bundle / "notebooks")

@@ -38,9 +38,7 @@ def test_the_environment_comes_first_then_the_nearest_folder_above(home: Path, m
     assert project_root() == home
 
 
-def test_no_project_folder_at_all_is_an_error_that_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_project_folder_at_all_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LNSIM_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lnsim.paths.__file__", str(tmp_path / "lib" / "lnsim" / "paths.py"))

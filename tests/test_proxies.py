@@ -132,9 +132,7 @@ def test_a_proxy_that_cannot_be_used_is_one_error_that_names_the_variable(
     assert hub.requests == []
 
 
-def test_a_proxy_that_nobody_answers_at_is_named_rather_than_the_hub(
-    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_that_is_not_there_is_named(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")
     monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
     with pytest.raises(NetworkError, match=r"http_proxy names the proxy 127\.0\.0\.1:9: Connection refused") as caught:

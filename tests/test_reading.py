@@ -48,9 +48,7 @@ def test_a_missing_layer_is_a_named_gap_and_never_a_shift(tmp_path: Path) -> Non
         found["pre_attention"].row(1)
 
 
-def test_query_norms_that_every_layer_lost_are_named_in_the_vectors_the_extract_and_the_inspection(
-    tmp_path: Path,
-) -> None:
+def test_query_norms_that_every_layer_lost_are_named_everywhere(tmp_path: Path) -> None:
     path = folder(tmp_path, llama_tensors(), LLAMA_CONFIG | {"model_type": "qwen3"})
     lost = {"q_norm": (0, 1, 2), "k_norm": (0, 1, 2)}
     assert dict(lnsim.extract(path).missing_layers) == lost

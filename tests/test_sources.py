@@ -55,9 +55,7 @@ FORMS = {form: meaning for meaning, forms in MEANINGS.items() for form in forms}
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_names_the_same_repo_revision_and_part_and_the_revision_may_come_apart_but_not_twice(
-    form: str,
-) -> None:
+def test_every_form_names_the_same_repo_and_part_at_one_revision(form: str) -> None:
     repo_id, revision, part = FORMS[form]
     assert find_source(form).repo_name == RepoName(repo_id, revision, part)
     if revision is None:
@@ -120,9 +118,7 @@ def test_the_rule_of_repo_ids_is_that_of_the_client_library() -> None:
             assert is_repo_id(text), text
 
 
-def test_a_path_comes_before_the_hub_and_a_stored_name_with_a_slash_behind_it_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_and_a_stored_name_come_before_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_source("all-minilm-l6-v2/").path == find_source("all-minilm-l6-v2").path
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path / "org" / "pipe", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
@@ -172,9 +168,7 @@ def test_the_weights_of_a_sub_folder_are_read_with_its_own_config(pipe: HubStand
 
 
 @pytest.mark.parametrize("address", ["{0}/org/pipe/resolve/main", "{1}/org/pipe/blob/main", "org/pipe"])
-def test_one_file_is_read_with_the_config_beside_it_and_an_index_stands_for_its_shards(
-    pipe: HubStandIn, address: str
-) -> None:
+def test_one_file_is_read_with_its_config_and_an_index_with_its_shards(pipe: HubStandIn, address: str) -> None:
     address = address.format(pipe.endpoint, pipe.endpoint[7:])
     found = lnsim.extract(f"{address}/other/model.safetensors")
     assert same_bits(found, OTHER)
@@ -251,9 +245,7 @@ def cache(tmp_path: Path) -> Path:
     return home
 
 
-def test_a_folder_of_the_hubs_cache_is_the_repo_at_its_commit_from_within_as_well(
-    hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_the_cache_is_its_repo(hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for home in (str(cache), f"{cache}/snapshots"):
         assert (open_checkpoint(home).commit, open_checkpoint(home).part) == (COMMIT, "")
     for part in ("", "model.safetensors", "text_encoder", "other/model.safetensors"):
@@ -280,7 +272,7 @@ def test_refs_main_decides_else_the_only_snapshot_else_they_are_listed(cache: Pa
         open_checkpoint(str(cache))
 
 
-def test_a_cached_commit_or_a_part_of_it_is_read_without_a_request_and_offline_nothing_else_is(
+def test_a_cached_commit_is_read_without_a_request(
     hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}"), OTHER)
@@ -322,9 +314,7 @@ def test_a_snapshot_of_some_files_only_says_how_the_rest_is_read(hub: HubStandIn
         open_checkpoint(str(cache))
 
 
-def test_a_cache_that_may_not_be_read_ends_in_one_sentence(
-    hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_is_closed_is_told(hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -350,9 +340,7 @@ WRONG_ENDPOINTS = {
 
 
 @pytest.mark.parametrize("text", WRONG_ENDPOINTS)
-def test_an_endpoint_that_is_no_address_is_one_error_before_any_request(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_that_is_no_address_is_one_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", text)
     for source in ("org/pipe", "https://huggingface.co/org/pipe", "localhost:1/org/pipe"):
         with pytest.raises(HubError, match=WRONG_ENDPOINTS[text]) as caught:
@@ -361,9 +349,7 @@ def test_an_endpoint_that_is_no_address_is_one_error_before_any_request(
     assert find_source("all-minilm-l6-v2").path is not None
 
 
-def test_an_endpoint_that_was_wrong_when_the_client_library_was_loaded_is_told_as_well(
-    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_that_was_wrong_from_the_start_is_told(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "hf-mirror.com")
     with pytest.raises(HubError, match=r"HF_ENDPOINT is 'hf-mirror\.com'"):
         lnsim.extract("org/pipe")

@@ -22,9 +22,7 @@ TENSORS = [
 ORIGIN = Provenance("o/r", "o/r", "c" * 40, "main", "llama", {"model_type": "llama", "n": 1}, {"licence": "MIT"})
 
 
-def test_the_official_parser_reads_it_the_provenance_comes_back_and_the_same_input_gives_the_same_bytes(
-    tmp_path: Path,
-) -> None:
+def test_the_official_parser_reads_it_and_its_provenance_comes_back(tmp_path: Path) -> None:
     path = write_extract(tmp_path / "x.safetensors", TENSORS, ORIGIN)
     found = {name: (t["dtype"], t["shape"], bytes(t["data"])) for name, t in safetensors.deserialize(path.read_bytes())}
     assert found == {t.name: (t.dtype, list(t.shape), t.data) for t in TENSORS}

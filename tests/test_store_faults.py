@@ -70,9 +70,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(model: Path, tmp_path: Pat
 
 @shows("kill -9 of a process that rewrites an extract", "150 times, at random moments",
        "the old or the new extract is there, whole; what is left of a temporary file is no stored model")  # fmt: skip
-def test_a_kill_at_any_moment_leaves_the_old_or_the_new_extract(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_leaves_the_old_or_the_new_extract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     (home / "data" / "studies").mkdir(parents=True)
     folder = home / "data" / "vectors"
