@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from hub_stand_in import HubStandIn
-from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header_bytes, llama_tensors, write_files
+from safetensors_bytes import (
+    LLAMA_CONFIG,
+    checkpoint_files,
+    file_bytes,
+    header_bytes,
+    llama_tensors,
+    norm_bits,
+    write_files,
+)
 
 import lnsim
 from lnsim.checkpoint.format.header import parse_header
@@ -22,7 +30,7 @@ from lnsim.errors import FormatError, HeaderError, LnsimError
 from studies.projections.matrices import find_weights
 
 TENSORS = llama_tensors(hidden_size=64)
-NORMS = {name: array.tobytes() for name, array in TENSORS.items() if "norm" in name}
+NORMS = norm_bits(TENSORS)
 MATRIX = "model.layers.0.self_attn.q_proj.weight"
 NORM = "model.layers.1.input_layernorm.weight"
 INDEX = "model.safetensors.index.json"
@@ -53,7 +61,7 @@ def put(request: pytest.FixtureRequest, make_hub: Callable[..., HubStandIn], tmp
 
 def read(source: str, note: str = "") -> lnsim.NormVectors:
     found = lnsim.extract(source)
-    assert {name: array.tobytes() for name, array in found.stored.items()} == NORMS
+    assert norm_bits(found.stored) == NORMS
     assert not note or any(note in one for one in found.notes), found.notes
     return found
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hub_stand_in import COMMIT, LATER_COMMIT, HubStandIn
-from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, norm_bits
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep, extract_many
@@ -17,11 +17,7 @@ from lnsim.errors import LnsimError, RepoNotFoundError, StoreError
 
 def bits(found: lnsim.NormVectors | LnsimError) -> dict[str, bytes]:
     assert isinstance(found, lnsim.NormVectors)
-    return {name: array.tobytes() for name, array in found.stored.items()}
-
-
-def norms(seed: int) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in llama_tensors(seed=seed).items() if "norm" in name}
+    return norm_bits(found.stored)
 
 
 def fill(hub: HubStandIn, count: int) -> list[Question]:
@@ -36,7 +32,7 @@ def test_each_of_many_sources_is_answered_in_turn(make_hub: Callable[..., HubSta
     questions.insert(5, Question("no/such"))
     found = list(extract_many(questions, out=tmp_path, progress=lambda done, planned: told.append((done, planned))))
     assert isinstance(found.pop(5), RepoNotFoundError)
-    assert [bits(vectors) for vectors in found] == [norms(seed) for seed in range(12)]
+    assert [bits(vectors) for vectors in found] == [norm_bits(llama_tensors(seed=seed)) for seed in range(12)]
     assert {path.name for path in tmp_path.iterdir()} == {f"a--m{n}@{COMMIT[:12]}.safetensors" for n in range(12)}
     assert sum(vectors.requests for vectors in found if isinstance(vectors, lnsim.NormVectors)) + 1 == len(hub.requests)
     assert max(hub.connections("hub"), hub.connections("cdn")) <= 16
@@ -74,7 +70,7 @@ def test_a_question_about_other_roles_adds_to_the_extract(hub: HubStandIn, tmp_p
     hub.forget()
     assert list(extract_and_keep("a/m0", "pre_mlp", out=tmp_path)) == ["pre_mlp"]
     assert len(hub.requests) == 1
-    assert bits(extract_and_keep("a/m0", out=tmp_path)) == norms(0)
+    assert bits(extract_and_keep("a/m0", out=tmp_path)) == norm_bits(llama_tensors())
 
 
 @pytest.mark.parametrize("options", [{"everything": True}, {"model_type": "mistral"}, {"again": True}])
@@ -90,10 +86,10 @@ def test_a_damaged_extract_is_read_anew_and_replaced_and_a_new_commit_is_read(hu
     path = extract_and_keep("a/m0", out=tmp_path).path
     assert path is not None
     path.write_bytes(path.read_bytes()[:-7])
-    assert bits(extract_and_keep("a/m0", out=tmp_path)) == norms(0)
-    assert bits(lnsim.load(path)) == norms(0)
+    assert bits(extract_and_keep("a/m0", out=tmp_path)) == norm_bits(llama_tensors())
+    assert bits(lnsim.load(path)) == norm_bits(llama_tensors())
     hub.add("a/m0", checkpoint_files(llama_tensors(seed=5), LLAMA_CONFIG, 4), commit=LATER_COMMIT)
-    assert bits(extract_and_keep("a/m0", out=tmp_path)) == norms(5)
+    assert bits(extract_and_keep("a/m0", out=tmp_path)) == norm_bits(llama_tensors(seed=5))
 
 
 def test_an_extract_of_another_repo_under_the_same_name_is_no_answer_and_stays(hub: HubStandIn, tmp_path: Path) -> None:
@@ -103,4 +99,4 @@ def test_an_extract_of_another_repo_under_the_same_name_is_no_answer_and_stays(h
     with pytest.raises(StoreError, match=r"'a/m1': '.*same\.safetensors' is the name of another file or source"):
         extract_and_keep("a/m1", out=tmp_path, name="same.safetensors")
     assert [request.path for request in hub.requests if "resolve" in request.path] == []
-    assert bits(lnsim.load(str(path))) == norms(0)
+    assert bits(lnsim.load(str(path))) == norm_bits(llama_tensors())
