@@ -20,7 +20,6 @@ from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.opening import choose_paths, find_source, origin_of
 from lnsim.checkpoint.store import Provenance, StoredTensor, provenance_at, write_extract
 from lnsim.errors import StoreError
-from studies.zoo.keep import keep_norms
 
 ONE = checkpoint_files(llama_tensors(), LLAMA_CONFIG)
 
@@ -181,7 +180,6 @@ FOREIGN = {
     "m.safetensors": b"not a checkpoint",
     "run1--m.safetensors": file_bytes(llama_tensors(seed=8)),
     "a--m0@0123456789ab.safetensors": b"",
-    "zoo-a.safetensors": b"\x00" * 64,
     "notes.txt": b"mine",
 }
 SOURCES = ("run1/m", "run2/m", "run1/m/model.safetensors", "模型", ".", "a/m0", "a/m1", "gone")
@@ -190,7 +188,6 @@ WORDS = st.tuples(
     st.sampled_from([(), ("--role", "pre_mlp"), ("--role", "final"), ("--all",), ("--again",)]),
     st.sampled_from(["out", ".", "run1/m", "full"]),
 )
-COMMANDS = st.lists(st.one_of(WORDS, st.sampled_from(["zoo", "compare"])), min_size=1, max_size=5)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -211,26 +208,12 @@ def held(folder: Path) -> dict[tuple[str, str | None, str], str]:
     return found
 
 
-def do(command: object, here: Path) -> None:
-    if command == "zoo":
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(here)
-            for out in (Path("out"), Path("full")):
-                try:
-                    keep_norms(here / "run1" / "m", "zoo-a", {"seed": "1"}, out)
-                except StoreError:
-                    continue
-    elif command == "compare":
-        run("compare", str(here / "run1" / "m"), str(here / "run2" / "m"), "--permutations", "9")
-    else:
-        sources, options, out = command  # type: ignore[misc]
-        run("extract", *sources, *options, "--out", out)
-
-
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(commands=COMMANDS)
-def test_no_sequence_of_commands_does_harm(commands: list[object], hub: HubStandIn) -> None:
+@given(commands=st.lists(WORDS, min_size=1, max_size=5))
+def test_no_sequence_of_commands_does_harm(
+    commands: list[tuple[list[str], tuple[str, ...], str]], hub: HubStandIn
+) -> None:
     for number in range(2):
         hub.add(f"a/m{number}", checkpoint_files(llama_tensors(seed=number), LLAMA_CONFIG))
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
@@ -241,10 +224,9 @@ def test_no_sequence_of_commands_does_harm(commands: list[object], hub: HubStand
         write_files(here, {"notes.txt": b"mine"})
         patch.chdir(here)
         before, kept = contents(here), held(here)
-        for command in commands:
-            do(command, here)
-            after = contents(here)
-            assert {path: after.get(path) for path in before} == before
+        for sources, options, out in commands:
+            run("extract", *sources, *options, "--out", out)
+            assert contents(here).items() >= before.items()
             now = held(here)
-            assert {key: now.get(key) for key in kept} == kept
+            assert now.items() >= kept.items()
             kept = now
