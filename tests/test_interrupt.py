@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -51,27 +51,24 @@ def started(endpoint: str, folder: Path, *sources: str) -> Iterator[subprocess.P
         process.communicate()
 
 
-def wait_until_it_hangs(fault: Fault) -> None:
-    """Until the fault has struck, and nothing has moved since."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and fault._used <= fault.skip:
+def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert fault._used > fault.skip
+    assert condition()
+
+
+def struck(fault: Fault) -> Callable[[], bool]:
+    return lambda: fault._used > fault.skip
+
+
+def interrupted(process: subprocess.Popen[str]) -> str:
+    """What it printed, when it has been stopped by hand while nothing moved."""
     time.sleep(0.2)
-
-
-def interrupted(process: subprocess.Popen[str]) -> tuple[int, str, str, float]:
-    begun = time.monotonic()
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=2 * MOST_SECONDS)
-    return process.returncode, stdout, stderr, time.monotonic() - begun
-
-
-def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> None:
-    code, stdout, stderr, seconds = interrupted(process)
-    assert (code, stdout, stderr) == (130, "", SAID)
-    assert seconds < MOST_SECONDS
-    assert not (folder / "out").exists()
+    stdout, stderr = process.communicate(timeout=MOST_SECONDS)
+    assert (process.returncode, stderr) == (130, SAID)
+    return stdout
 
 
 @shows("Ctrl-C", "while a server keeps silent, stalls, drips or asks to wait, at any kind of request", ENDS)
@@ -88,8 +85,9 @@ def test_ctrl_c_ends_waiting_for_a_server(hub: HubStandIn, tmp_path: Path, place
     fault = Fault(place.pattern, kind, headers=PAUSE if kind == "status" else SILENCE, skip=place.skip)
     hub.faults.append(fault)
     with started(hub.endpoint, tmp_path) as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, tmp_path)
+        wait_until(struck(fault))
+        assert interrupted(process) == ""
+    assert not (tmp_path / "out").exists()
 
 
 @contextmanager
@@ -115,11 +113,8 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> No
     with deaf_server() as port:
         before = knocking(port)
         with started(f"http://127.0.0.1:{port}", tmp_path) as process:
-            deadline = time.monotonic() + 30
-            while knocking(port) <= before and time.monotonic() < deadline:
-                time.sleep(0.02)
-            assert process.poll() is None
-            check_that_it_ended_well(process, tmp_path)
+            wait_until(lambda: knocking(port) > before)
+            assert interrupted(process) == ""
 
 
 @shows("Ctrl-C", "while one of two models is read and the other is done",
@@ -131,16 +126,10 @@ def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
     hub.faults.append(Fault(r"^/c/d.*X-Signature", "silent", headers=SILENCE, skip=N_SHARDS))
     kept = tmp_path / "out" / f"a--b@{COMMIT[:12]}.safetensors"
     with started(hub.endpoint, tmp_path, "c/d") as process:
-        deadline = time.monotonic() + 30
-        while not kept.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.2)
-        code, stdout, stderr, seconds = interrupted(process)
-    assert (code, stderr) == (130, SAID)
-    assert seconds < MOST_SECONDS
+        wait_until(kept.exists)
+        assert interrupted(process).startswith("a/b")
     assert [path.name for path in (tmp_path / "out").iterdir()] == [kept.name]
     assert load(kept).n_vectors == len(NORMS)
-    assert stdout.startswith("a/b")
 
 
 @shows("an error, while another request hangs", "once", "exits within 2 s with code 1 and one line")
@@ -149,7 +138,7 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     refusal = Fault(r"00003-of.*X-Signature", "ignore_range")
     hub.faults.append(refusal)
     with started(hub.endpoint, tmp_path) as process:
-        wait_until_it_hangs(refusal)
+        wait_until(struck(refusal))
         stdout, stderr = process.communicate(timeout=MOST_SECONDS)
     assert (process.returncode, stdout) == (1, "")
     assert "the server ignored Range" in stderr
@@ -169,10 +158,7 @@ def test_an_interrupt_of_a_kernel_leaves_no_thread(hub: HubStandIn, tmp_path: Pa
     with pytest.raises(KeyboardInterrupt):
         extract_and_keep("a/b", out=tmp_path / "out")
     signal.signal(signal.SIGINT, before)
-    deadline = time.monotonic() + MOST_SECONDS
-    while reading_threads() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert reading_threads() == []
+    wait_until(lambda: not reading_threads(), MOST_SECONDS)
     assert not (tmp_path / "out").exists()
     hub.faults.clear()
     assert extract_and_keep("a/b", out=tmp_path / "out").n_vectors == len(NORMS)
