@@ -49,7 +49,7 @@ def fault_table() -> str:
 
 def machine_table() -> str:
     """The faults of the machine: a line for each test that says what it shows."""
-    modules = map(importlib.import_module, ("test_store_faults", "test_interrupt"))
+    modules = map(importlib.import_module, ("test_store", "test_interrupt"))
     heads = ("what happens on the machine", "how often", "what lnsim does")
     return table(heads, [line for module in modules for line in _shown(module)])
 
