@@ -13,12 +13,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from fault_table import OneError
 from hub_stand_in import virtual_shard
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header_bytes, llama_tensors
 
 from lnsim.errors import FormatError, HeaderError, LnsimError, RoleError, UnsupportedDtypeError
 
-__all__ = ["BOMBS", "HUGE", "NORMS", "ROWS", "TENSORS", "Attack", "Bomb", "Files", "Huge", "Reads", "Refuses"]
+__all__ = ["BOMBS", "HUGE", "LONGER", "NORMS", "ROWS", "TENSORS", "Attack", "Files", "Reads"]
 
 PLACES = ("folder", "hub")
 Files = Mapping[str, Any]
@@ -28,18 +29,6 @@ NORMS = {name: array.tobytes() for name, array in TENSORS.items() if "norm" in n
 _INDEX = "model.safetensors.index.json"
 _SHARD = "model-00001-of-00002.safetensors"
 _ODD = "model.layers.1.input_layernorm.weight"
-
-
-@dataclass(frozen=True)
-class Refuses:
-    """One error of exactly this type whose one line of plain text holds ``says``; nothing is written."""
-
-    kind: type[LnsimError]
-    says: str
-
-    @property
-    def text(self) -> str:
-        return f'`{self.kind.__name__}`: "{self.says}"'
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,7 @@ class Attack:
 
     group: str
     holds: str
-    outcome: Reads | Refuses
+    outcome: Reads | OneError
     files: Callable[[], Files]
     everything: bool = False  # read with --all
     places: tuple[str, ...] = PLACES
@@ -66,7 +55,7 @@ class Attack:
 def _refuses(
     group: str, holds: str, kind: type[LnsimError], says: str, files: Callable[[], Files], places: Any = PLACES
 ) -> Attack:
-    return Attack(group, holds, Refuses(kind, says), files, places=places)
+    return Attack(group, holds, OneError(kind, says), files, places=places)
 
 
 # Headers
@@ -350,41 +339,22 @@ ROWS = (*HEADERS, *NAMES, *INDEX, *CONFIG, *WEIGHTS)
 # Memory
 
 
-@dataclass(frozen=True)
-class Huge:
-    """A header of so many megabytes that hold one thing; what is said of it, at less than 256 MB in all."""
-
-    megabytes: int
-    of: str
-    says: str
-
-
+# A header of so many megabytes that hold one thing; what is said of it, at less than 256 MB in all.
 HUGE = (
-    Huge(100, "spaces", "no norm-like names at all"),
-    Huge(100, "a metadata text", "no norm-like names at all"),
-    Huge(25, "a metadata text with an emoji", "at most 16777216 are read"),
-    Huge(25, "a metadata text of escapes", "more than 16777216 bytes"),
-    Huge(100, "an unknown key with empty objects", "more than 1048576 bytes"),
-    Huge(100, "lists one in the other", "nested too deeply"),
-    Huge(100, "tensors", "what it lists takes more than"),
-    Huge(100, "metadata keys", "what it lists takes more than"),
-    Huge(25, "one tensor's name", "at most 1048576 are read"),
-    Huge(25, "one tensor's shape", "more than 1048576 bytes"),
-    Huge(101, "spaces", "a length of at most 100000000 bytes was expected"),
+    (100, "spaces", "no norm-like names at all"),
+    (100, "a metadata text", "no norm-like names at all"),
+    (25, "a metadata text with an emoji", "at most 16777216 are read"),
+    (25, "a metadata text of escapes", "more than 16777216 bytes"),
+    (100, "an unknown key with empty objects", "more than 1048576 bytes"),
+    (100, "lists one in the other", "nested too deeply"),
+    (100, "tensors", "what it lists takes more than"),
+    (100, "metadata keys", "what it lists takes more than"),
+    (25, "one tensor's name", "at most 1048576 are read"),
+    (25, "one tensor's shape", "more than 1048576 bytes"),
+    (101, "spaces", "a length of at most 100000000 bytes was expected"),
 )
 
 
-@dataclass(frozen=True)
-class Bomb:
-    """An answer of 10 GB of zeros in 10 MB of gzip."""
-
-    answer: str
-    pattern: str
-    says: str = "bytes were expected, the answer is longer"
-
-
-BOMBS = (
-    Bomb("the listing", r"/api/models/a/b$"),
-    Bomb("config.json", r"config\.json"),
-    Bomb("the index", r"index\.json"),
-)
+# What answers with 10 GB of zeros in 10 MB of gzip, and its address.
+BOMBS = {"the listing": r"/api/models/a/b$", "config.json": r"config\.json", "the index": r"index\.json"}
+LONGER = "bytes were expected, the answer is longer"
