@@ -143,7 +143,7 @@ def find_stored(name: str) -> Path:
     models = stored_models()
     if name in models:
         return models[name]
-    found = [key for key, path in models.items() if _matches(name, key) or _is_below(name, path)]
+    found = [key for key, path in models.items() if _matches(name.casefold(), key.casefold(), path)]
     if len(found) == 1:
         return models[found[0]]
     if found:
@@ -160,18 +160,14 @@ def stored() -> tuple[str, ...]:
     return tuple(stored_models())
 
 
-def _is_below(name: str, path: Path) -> bool:
-    """True when the name is the file's with its folder, as in ``zoo/gpt2-code-8``."""
-    return "/" in name and path.as_posix().casefold().endswith(f"/{name.casefold()}{_SUFFIX}")
-
-
-def _matches(name: str, key: str) -> bool:
-    """True when the key is the name but for capitals, for its folder, or for the commit of a repo's extract."""
-    wanted, key = name.casefold(), key.casefold()
-    repo_id, _, commit = wanted.partition("@")
+def _matches(name: str, key: str, path: Path) -> bool:
+    """True when the key is the name but for its folder (``zoo/gpt2-code-8``) or the commit of a repo's extract."""
+    repo_id, _, commit = name.partition("@")
     as_file = extract_name(repo_id, commit or None).removesuffix(_SUFFIX)
     last = key.rpartition("/")[2]
-    return wanted in (key, last) or as_file in (key, last) or (not commit and last.startswith(f"{as_file}@"))
+    if "/" in name and path.as_posix().casefold().endswith(f"/{name}{_SUFFIX}"):
+        return True
+    return not {name, as_file}.isdisjoint((key, last)) or (not commit and last.startswith(f"{as_file}@"))
 
 
 def near_stored(name: str, cutoff: float = 0.5) -> tuple[str, ...]:

@@ -13,12 +13,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from fault_table import OneError
 from hub_stand_in import virtual_shard
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, header_bytes, llama_tensors
 
 from lnsim.errors import FormatError, HeaderError, LnsimError, RoleError, UnsupportedDtypeError
 
-__all__ = ["BOMBS", "HUGE", "NORMS", "ROWS", "TENSORS", "Attack", "Bomb", "Files", "Huge", "Reads", "Refuses"]
+__all__ = ["BOMBS", "HUGE", "LONGER", "NORMS", "ROWS", "TENSORS", "Attack", "Files", "Reads"]
 
 PLACES = ("folder", "hub")
 Files = Mapping[str, Any]
@@ -28,18 +29,6 @@ NORMS = {name: array.tobytes() for name, array in TENSORS.items() if "norm" in n
 _INDEX = "model.safetensors.index.json"
 _SHARD = "model-00001-of-00002.safetensors"
 _ODD = "model.layers.1.input_layernorm.weight"
-
-
-@dataclass(frozen=True)
-class Refuses:
-    """One error of exactly this type whose one line of plain text holds ``says``; nothing is written."""
-
-    kind: type[LnsimError]
-    says: str
-
-    @property
-    def text(self) -> str:
-        return f'`{self.kind.__name__}`: "{self.says}"'
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,7 @@ class Attack:
 
     group: str
     holds: str
-    outcome: Reads | Refuses
+    outcome: Reads | OneError
     files: Callable[[], Files]
     everything: bool = False  # read with --all
     places: tuple[str, ...] = PLACES
@@ -66,7 +55,7 @@ class Attack:
 def _refuses(
     group: str, holds: str, kind: type[LnsimError], says: str, files: Callable[[], Files], places: Any = PLACES
 ) -> Attack:
-    return Attack(group, holds, Refuses(kind, says), files, places=places)
+    return Attack(group, holds, OneError(kind, says), files, places=places)
 
 
 # Headers
@@ -172,7 +161,6 @@ NAMES = (
     *(_named(holds, name) for holds, name in STRANGE.items()),
     *(_named(holds, name, everything=True) for holds, name in STRANGE.items()),
     _numbered("1000000", "10^6"),
-    _numbered("1" + "0" * 30, "10^30"),
     _numbered("9" * 5000, "5,000 digits"),
     _numbered("\u0663", "another script"),
     _numbered("01", "1 with a leading zero"),
@@ -199,20 +187,14 @@ def _leading(holds: str, shard: Any) -> Attack:
 
 INDEX = (
     _leading("`../../evil.safetensors`", "../../evil.safetensors"),
-    _leading("a path from the root", "/etc/evil.safetensors"),
-    _leading("another repo", "other/repo/resolve/main/model.safetensors"),
     _leading("a URL", "https://evil.example/model.safetensors"),
     _leading("a path with backslashes", "..\\evil.safetensors"),
     _leading("a name with NUL", "a\x00.safetensors"),
-    _leading("a name with a line break", "a\n.safetensors"),
-    _leading("a name with ANSI escapes", "\x1b[2J.safetensors"),
     _leading("a name with an RTL mark", "\u202esrosnetefas.safetensors"),
     _leading("a name of 10 kB", "x" * 10_000 + ".safetensors"),
     _leading("a pickle", "pytorch_model.bin"),
     _leading("`config.json`", "config.json"),
     _leading("`.safetensors`", ".safetensors"),
-    _leading("nothing", None),
-    _leading("a number", 7),
     _leading("a list", [_SHARD]),
     _refuses("index", "no weight map", FormatError, "an object 'weight_map'", _index([])),
     _refuses("index", "a tensor of 10 kB of name that no shard holds", HeaderError, "should lie in",
@@ -252,14 +234,12 @@ def _nested(depth: int, around: str = "text_config") -> bytes:
 
 PLAIN = Reads("reads the norms")
 CONFIG = (
-    _blocks(10**9, "10^9"),
-    _blocks(10**30, "10^30"),
+    _blocks(10_001, "10,001"),
     _blocks(-1, "-1"),
     _blocks(1.5, "1.5"),
     _blocks("x\x1b[31m", "a text with ANSI escapes"),
     _blocks(True, "`true`"),
     _blocks([3], "a list"),
-    _blocks({}, "an object"),
     Attack("config", "`num_hidden_layers` `null`",
            Reads("reads the norms, blocks counted", note="does not tell the number of"),
            _config(num_hidden_layers=None)),
@@ -335,14 +315,11 @@ def _huge_norm() -> Files:
 _NOT_FINITE = "Role 'pre_attention': 1 values are not finite, in layers 1."
 WEIGHTS = (
     _weights("NaN in a BF16 norm", _set(float("nan")), ml_dtypes.bfloat16, _NOT_FINITE),
-    _weights("infinity in an F16 norm", _set(float("inf")), np.float16, _NOT_FINITE),
-    _weights("minus infinity in an F32 norm", _set(float("-inf")), np.float32, _NOT_FINITE),
+    _weights("minus infinity in an F16 norm", _set(float("-inf")), np.float16, _NOT_FINITE),
     _weights("signalling NaNs in an F32 norm", _bits(0x7F800001), np.float32, "2 values are not finite, in layers 1"),
     _weights("a value beyond float32 in an F64 norm", _set(1e300), np.float64, _NOT_FINITE),
-    _weights("a norm of zeros", np.zeros_like, ml_dtypes.bfloat16, "every value is zero in layers 1"),
     _weights("a norm of minus zeros", lambda array: -np.zeros_like(array), np.float32,
              "every value is zero in layers 1"),
-    _weights("denormal numbers", _bits(1), np.float32, ""),
     _weights("denormal numbers of BF16", _bits(1), ml_dtypes.bfloat16, ""),
     _refuses("weights", "a layer of another width", RoleError,
              "all layers should have one width, found 2 tensors of 16 channels, 1 tensors of 24 channels", _sized(24)),
@@ -362,41 +339,22 @@ ROWS = (*HEADERS, *NAMES, *INDEX, *CONFIG, *WEIGHTS)
 # Memory
 
 
-@dataclass(frozen=True)
-class Huge:
-    """A header of so many megabytes that hold one thing; what is said of it, at less than 256 MB in all."""
-
-    megabytes: int
-    of: str
-    says: str
-
-
+# A header of so many megabytes that hold one thing; what is said of it, at less than 256 MB in all.
 HUGE = (
-    Huge(100, "spaces", "no norm-like names at all"),
-    Huge(100, "a metadata text", "no norm-like names at all"),
-    Huge(25, "a metadata text with an emoji", "at most 16777216 are read"),
-    Huge(25, "a metadata text of escapes", "more than 16777216 bytes"),
-    Huge(100, "an unknown key with empty objects", "more than 1048576 bytes"),
-    Huge(100, "lists one in the other", "nested too deeply"),
-    Huge(100, "tensors", "what it lists takes more than"),
-    Huge(100, "metadata keys", "what it lists takes more than"),
-    Huge(25, "one tensor's name", "at most 1048576 are read"),
-    Huge(25, "one tensor's shape", "more than 1048576 bytes"),
-    Huge(101, "spaces", "a length of at most 100000000 bytes was expected"),
+    (100, "spaces", "no norm-like names at all"),
+    (100, "a metadata text", "no norm-like names at all"),
+    (25, "a metadata text with an emoji", "at most 16777216 are read"),
+    (25, "a metadata text of escapes", "more than 16777216 bytes"),
+    (100, "an unknown key with empty objects", "more than 1048576 bytes"),
+    (100, "lists one in the other", "nested too deeply"),
+    (100, "tensors", "what it lists takes more than"),
+    (100, "metadata keys", "what it lists takes more than"),
+    (25, "one tensor's name", "at most 1048576 are read"),
+    (25, "one tensor's shape", "more than 1048576 bytes"),
+    (101, "spaces", "a length of at most 100000000 bytes was expected"),
 )
 
 
-@dataclass(frozen=True)
-class Bomb:
-    """An answer of 10 GB of zeros in 10 MB of gzip."""
-
-    answer: str
-    pattern: str
-    says: str = "bytes were expected, the answer is longer"
-
-
-BOMBS = (
-    Bomb("the listing", r"/api/models/a/b$"),
-    Bomb("config.json", r"config\.json"),
-    Bomb("the index", r"index\.json"),
-)
+# What answers with 10 GB of zeros in 10 MB of gzip, and its address.
+BOMBS = {"the listing": r"/api/models/a/b$", "config.json": r"config\.json", "the index": r"index\.json"}
+LONGER = "bytes were expected, the answer is longer"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pytest
-from hub_stand_in import COMMIT, Change, Fault, HubStandIn, Repo, real_file
+from hub_stand_in import COMMIT, Fault, HubStandIn, Repo, real_file
 from safetensors_bytes import LLAMA_CONFIG, llama_tensors
 
 from lnsim.errors import LnsimError, NetworkError
@@ -83,7 +83,7 @@ class Stage:
 
     def when(self, place: Place, action: Callable[[], object], nth: int = 1) -> None:
         """Let something happen while the nth request of a place is answered."""
-        self.hub.changes.append(Change(place.pattern, action, place.skip + nth))
+        self.hub.faults.append(Fault(place.pattern, "change", 1, skip=place.skip + nth - 1, action=action))
 
     def put(self, name: str, content: bytes) -> None:
         """Put another content under a file's name."""
@@ -106,11 +106,6 @@ class Row:
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the transport, beside few tries and short pauses
     least_seconds: float = 0.0  # the pause that the server asked for
     most_bytes: int = 2_000_000  # that may leave the server, over all answers
-    known: str = ""  # why the row fails today, where it does
-
-    @property
-    def text(self) -> str:
-        return f"{self.outcome.text} (**not yet**: {self.known})" if self.known else self.outcome.text
 
 
 def fault(kind: str, times: int = 1_000_000, **headers: str) -> Arrange:

@@ -15,7 +15,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -45,7 +46,6 @@ class Repo:
     files: dict[str, dict[str, VirtualFile]]
     refs: dict[str, str]
     gated: bool = False
-    moves_to: str | None = None  # main moves there once its commit has been asked for
 
 
 @dataclass(frozen=True)
@@ -62,29 +62,18 @@ class Request:
 
 
 @dataclass
-class Change:
-    """What happens on the server when a path is asked for the nth time, between making the answer and sending it."""
-
-    pattern: str
-    action: Callable[[], object]
-    nth: int = 1
-    _seen: int = 0
-
-    def is_due(self, path: str) -> bool:
-        """Whether this request is the one."""
-        self._seen += bool(re.search(self.pattern, path))
-        return self._seen == self.nth and bool(re.search(self.pattern, path))
-
-
-@dataclass
 class Fault:
-    """Misbehaviour of the requests whose path matches; ``times`` of them, then all is well."""
+    """Misbehaviour of the requests whose path matches; ``times`` of them, then all is well.
+
+    One of kind ``change`` answers well, and does something between making the answer and sending it.
+    """
 
     pattern: str
     kind: str
     times: int = 1_000_000
     headers: Mapping[str, str] = field(default_factory=dict)
     skip: int = 0
+    action: Callable[[], object] = bool
     _used: int = 0
 
     def takes(self, path: str) -> bool:
@@ -107,8 +96,6 @@ class HubStandIn:
         self.signature_seconds = 1e9
         self.repos: dict[str, Repo] = {}
         self.faults: list[Fault] = []
-        self.changes: list[Change] = []
-        self.also: list[tuple[str, Mapping[str, str]]] = []  # headers of every answer to a path that matches
         self._requests: list[Request] = []
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -165,9 +152,7 @@ class HubStandIn:
 
     def forget(self) -> None:
         """Start the record anew, once every answer under way has been sent."""
-        with self._idle:
-            self._idle.wait_for(lambda: self._active == 0, timeout=1.5)
-            self._requests.clear()
+        del self._requests[: len(self.requests)]
 
     def paths(self, origin: str | None = None) -> list[str]:
         """Paths asked for, in the order of the answers."""
@@ -188,10 +173,6 @@ class HubStandIn:
         server.daemon_threads = True
         return server
 
-    def _begin(self) -> None:
-        with self._lock:
-            self._active += 1
-
     def _record(self, request: Request) -> None:
         with self._idle:
             self._requests.append(request)
@@ -201,10 +182,6 @@ class HubStandIn:
     def _fault(self, path: str) -> Fault | None:
         with self._lock:
             return next((fault for fault in self.faults if fault.takes(path)), None)
-
-    def _changes_due(self, path: str) -> list[Change]:
-        with self._lock:
-            return [change for change in self.changes if change.is_due(path)]
 
     def _answer_hub(self, handler: _Handler) -> None:
         path = unquote(urlsplit(handler.path).path)
@@ -235,8 +212,6 @@ class HubStandIn:
         handler.send_json(
             {"id": repo_id, "sha": commit, "gated": "auto" if repo.gated else False, "siblings": siblings}
         )
-        if repo.moves_to is not None:
-            repo.refs["main"] = repo.moves_to
 
     def _answer_resolve(self, handler: _Handler, repo_id: str, revision: str, name: str) -> None:
         commit = self._commit(handler, repo_id, revision)
@@ -292,8 +267,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.sent_status = self.sent = 0
-        self.deliver = self.write
-        self.stand_in._begin()
+        self.deliver, self.change = self.write, bool
+        with self.stand_in._lock:
+            self.stand_in._active += 1
         if self.stand_in.latency:
             time.sleep(self.stand_in.latency)
         fault = self.stand_in._fault(self.path)
@@ -307,18 +283,13 @@ class _Handler(BaseHTTPRequestHandler):
             told = self.sent_status, self.client_address[:2], self.sent
             self.stand_in._record(Request(self.origin, self.path, *asked, *told))
 
-    def send(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, length: int | None = None
-    ) -> None:
-        for change in self.stand_in._changes_due(self.path):
-            change.action()
+    def send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.change()
         self.sent_status = status
         self.send_response(status)
-        also = [told for pattern, told in self.stand_in.also if re.search(pattern, self.path)]
-        for told in (headers or {}, *also):
-            for name, value in told.items():
-                self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body) if length is None else length))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.deliver(body)
 
@@ -352,40 +323,40 @@ class _Handler(BaseHTTPRequestHandler):
         start, stop = self.span(file.size) or (0, 2)
         return start, stop, file.size, file.read(start, stop)
 
-    def silence(self, seconds: float) -> None:
-        """Say nothing for so long, or until the client hangs up."""
-        select.select([self.connection], [], [], seconds)
-        self.close_connection = True
-
-    def reset(self) -> None:
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
-        self.close_connection = True
-
     # Faults: each does one thing wrong.
+
+    def fault_change(self, fault: Fault) -> None:
+        self.change = fault.action  # type: ignore[assignment]
+        self.answer(self)
 
     def fault_status(self, fault: Fault) -> None:
         headers = dict(fault.headers)
         self.send(int(headers.pop("status")), b"{}", headers)
 
-    def flood(self, header: str, value: str, piece: bytes) -> None:
-        """200 with a body that would never end."""
+    def flood(self, pieces: Iterable[bytes], headers: Mapping[str, str]) -> None:
+        """200 with a body that would hardly end."""
         self.sent_status = 200
         self.send_response(200)
-        self.send_header(header, value)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
         # What waits in the kernel's buffers counts as sent; let it be little.
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
-        for _ in range(10_000):
+        for piece in pieces:
             self.write(piece)
+        self.close_connection = True
 
     def fault_ignore_range(self, fault: Fault) -> None:
         """All of a file of a terabyte."""
-        self.flood("Content-Length", str(10**12), b"\0" * 65_536)
+        self.flood([b"\0" * 65_536] * 10_000, {"Content-Length": str(10**12)})
 
     def fault_endless(self, fault: Fault) -> None:
         """Chunk after chunk, without a word on how many will come."""
-        self.flood("Transfer-Encoding", "chunked", b"10000\r\n" + b" " * 65_536 + b"\r\n")
+        self.flood([b"10000\r\n" + b" " * 65_536 + b"\r\n"] * 10_000, {"Transfer-Encoding": "chunked"})
+
+    def fault_bomb(self, fault: Fault) -> None:
+        """10 GB of zeros in 10 MB of gzip."""
+        self.flood(_zeros_as_gzip(10 * 2**30), {"Content-Encoding": "gzip", "Connection": "close"})
 
     def answer_by(self, deliver: Callable[[bytes], None]) -> None:
         """The right answer, whose body goes out in a way of its own."""
@@ -406,7 +377,7 @@ class _Handler(BaseHTTPRequestHandler):
         def deliver(body: bytes) -> None:
             self.half(body)
             time.sleep(0.02)  # a reset overtakes what has not been read yet
-            self.reset()
+            self.fault_reset(fault)
 
         self.answer_by(deliver)
 
@@ -443,11 +414,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def fault_reset(self, fault: Fault) -> None:
         """A TCP reset instead of an answer."""
-        self.reset()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
 
     def fault_silent(self, fault: Fault) -> None:
-        """No byte at all until the client gives up."""
-        self.silence(float(fault.headers.get("seconds", "5")))
+        """Not a byte more for so long, or until the client hangs up."""
+        select.select([self.connection], [], [], float(fault.headers.get("seconds", "5")))
+        self.close_connection = True
 
     def fault_stall(self, fault: Fault) -> None:
         """Some bytes, then silence until the client gives up."""
@@ -469,6 +443,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
         self.answer_by(deliver)
+
+
+def _zeros_as_gzip(n_bytes: int) -> Iterator[bytes]:
+    """A gzip stream of so many zeros in 64 MB steps, at a thousandth of their size."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    step = 1 << 26
+    block = packer.compress(bytes(step)) + packer.flush(zlib.Z_FULL_FLUSH)  # whole and without memory: can be repeated
+    yield b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+    for _ in range(n_bytes // step):
+        yield block
+    yield packer.flush(zlib.Z_FINISH) + bytes(8)
 
 
 def virtual_shard(

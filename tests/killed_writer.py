@@ -18,53 +18,33 @@ from pathlib import Path
 
 from lnsim.checkpoint.store import Provenance, StoredTensor, write_extract
 
-NAME = "model.safetensors"
-LENGTHS = (200_000, 300_000)
 
-
-def write(folder: Path, which: int) -> None:
-    """Write one of the two contents; they differ in every byte and in length."""
-    data = bytes([which + 1]) * LENGTHS[which]
+def write(path: Path, which: int) -> bytes:
+    """Write one of the two contents, which differ in every byte and in length; what the file holds then."""
+    data = bytes([which + 1]) * (200_000, 300_000)[which]
     tensor = StoredTensor("model.norm.weight", "U8", (len(data),), data, "s.safetensors", 0, len(data))
-    write_extract(folder / NAME, [tensor], Provenance("o/r", "o/r", "c" * 40, None, "llama", {}))
+    return write_extract(path, [tensor], Provenance("o/r", "o/r", "c" * 40, None, "llama", {})).read_bytes()
 
 
-def rewrite_until_killed(folder: Path, which: int) -> None:
-    """The child: one content after the other."""
-    while True:
-        which = 1 - which
-        write(folder, which)
-
-
-def killed_after(folder: Path, which: int, seconds: float) -> None:
-    """Start a child that rewrites the extract, and kill it in the middle of whatever it does."""
-    child = os.fork()
-    if child == 0:
-        rewrite_until_killed(folder, which)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-
-
-def main() -> None:
-    """Run the rounds."""
-    folder, rounds, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    rng = random.Random(seed)
-    contents = []
-    for which in (1, 0):
-        write(folder, which)
-        contents.append((folder / NAME).read_bytes())
-    new, old = contents
+def main(folder: str, rounds: str, seed: str) -> None:
+    """Run the rounds: each child writes one content after the other, until it is killed in whatever it does."""
+    path, rng = Path(folder) / "model.safetensors", random.Random(int(seed))
+    contents = {write(path, 1): "new", write(path, 0): "old"}
     found = {"old": 0, "new": 0, "other": 0, "rounds_with_a_part_left": 0}
-    for _ in range(rounds):
-        parts = set(folder.glob(".*.part"))
-        which = int((folder / NAME).read_bytes() == new)
-        killed_after(folder, which, rng.uniform(0.0005, 0.02))
-        content = (folder / NAME).read_bytes()
-        found["old" if content == old else "new" if content == new else "other"] += 1
-        found["rounds_with_a_part_left"] += set(folder.glob(".*.part")) != parts
+    for _ in range(int(rounds)):
+        parts = set(path.parent.glob(".*.part"))
+        which = int(contents[path.read_bytes()] == "new")
+        if not (child := os.fork()):
+            while True:
+                which = 1 - which
+                write(path, which)
+        time.sleep(rng.uniform(0.0005, 0.02))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found[contents.get(path.read_bytes(), "other")] += 1
+        found["rounds_with_a_part_left"] += set(path.parent.glob(".*.part")) != parts
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -39,30 +39,28 @@ def with_section(text: str, name: str, content: str) -> str:
 
 def fault_table() -> str:
     """The faults of servers, networks and repos: a line for each row of the parametrised test."""
-    from fault_rows_network import NETWORK_ROWS
-    from fault_rows_repo import REPO_ROWS
+    from fault_rows import ROWS
 
     heads = ("what the server or the network does", "how often", "at", "what lnsim does")
-    rows = (*NETWORK_ROWS, *REPO_ROWS)
-    return table(heads, [(row.does, row.often, ", ".join(p.name for p in row.places), row.text) for row in rows])
+    return table(
+        heads, [(row.does, row.often, ", ".join(p.name for p in row.places), row.outcome.text) for row in ROWS]
+    )
 
 
 def machine_table() -> str:
     """The faults of the machine: a line for each test that says what it shows."""
-    modules = map(importlib.import_module, ("test_store_faults", "test_interrupt"))
+    modules = map(importlib.import_module, ("test_store", "test_interrupt"))
     heads = ("what happens on the machine", "how often", "what lnsim does")
     return table(heads, [line for module in modules for line in _shown(module)])
 
 
 def attack_table() -> str:
     """Attacks: a line for each row of the parametrised tests."""
-    from attack_rows import BOMBS, HUGE, ROWS
+    from attack_rows import BOMBS, HUGE, LONGER, ROWS
 
     lines = [(row.group, row.holds, row.outcome.text) for row in ROWS]
-    lines += [("memory", f"a header of {row.megabytes} MB of {row.of}", f'"{row.says}", in 256 MB') for row in HUGE]
-    lines += [
-        ("memory", f"10 GB of zeros as {row.answer}, in 10 MB of gzip", f'"{row.says}", in 256 MB') for row in BOMBS
-    ]
+    lines += [("memory", f"a header of {megabytes} MB of {of}", f'"{says}", in 256 MB') for megabytes, of, says in HUGE]
+    lines += [("memory", f"10 GB of zeros as {one}, in 10 MB of gzip", f'"{LONGER}", in 256 MB') for one in BOMBS]
     return table(("attacked", "the repo or server has", "what lnsim does"), lines)
 
 

@@ -78,4 +78,9 @@ def llama_tensors(
     return found | {"model.norm.weight": rng.normal(1, 0.1, hidden_size).astype(dtype)}
 
 
+def norm_bits(tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, bytes]:
+    """The bytes of the norms among these tensors; of those of ``NormVectors.stored``, of all."""
+    return {name: array.tobytes() for name, array in tensors.items() if array.ndim == 1}
+
+
 LLAMA_CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "num_hidden_layers": 3, "hidden_size": 16}

@@ -9,35 +9,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fault_rows_network import NETWORK_ROWS
-from fault_rows_repo import REPO_ROWS
-from fault_table import CONFIG, N_SHARDS, NORMS, TENSORS, TRIES, OneError, Place, Recovers, Row, Stage
+from fault_rows import ROWS
+from fault_table import CONFIG, N_SHARDS, TENSORS, TRIES, OneError, Place, Recovers, Row, Stage
 from hub_stand_in import HubStandIn
-from safetensors_bytes import checkpoint_files
+from safetensors_bytes import checkpoint_files, norm_bits
 
 import lnsim
 from lnsim.checkpoint.extract import extract_and_keep
 from lnsim.checkpoint.hub.session import Settings, close_clients
 
-ROWS = (*NETWORK_ROWS, *REPO_ROWS)
-
-
-def marks(number: int, row: Row, place: Place) -> list[pytest.MarkDecorator]:
-    """Every row is tried every day, at one of its places: the next row at the next one. The rest is slow."""
-    known = [pytest.mark.xfail(strict=True, reason=row.known)] if row.known else []
-    every_day = place is row.places[number % len(row.places)]
-    return known if every_day else [*known, pytest.mark.slow]
-
-
+# Every row is tried every day, at one of its places: the next row at the next one. The rest is slow.
 CASES = [
-    pytest.param(row, place, id=f"{row.does}, {row.often}, {place.name}", marks=marks(number, row, place))
-    for number, row in enumerate(ROWS)
-    for place in row.places
-]
-
-
-_plain_requests: list[int] = []
-"""Requests without any fault, once they were counted."""
+    pytest.param(row, place, id=f"{row.does}, {row.often}, {place.name}",
+                 marks=[] if place is row.places[number % len(row.places)] else [pytest.mark.slow])
+    for number, row in enumerate(ROWS) for place in row.places
+]  # fmt: skip
+_plain_requests: list[int] = []  # those without any fault, once they were counted
 
 
 @pytest.fixture
@@ -61,10 +48,6 @@ def files_under(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def same_bits(found: lnsim.NormVectors) -> bool:
-    return {n: a.tobytes() for n, a in found.stored.items()} == {n: TENSORS[n].tobytes() for n in NORMS}
-
-
 @pytest.mark.parametrize(("row", "place"), CASES)
 def test_a_fault_ends_in_the_right_vectors_or_in_one_error_and_nothing_written(
     row: Row, place: Place, stage: Callable[..., Stage], tmp_path: Path
@@ -72,14 +55,12 @@ def test_a_fault_ends_in_the_right_vectors_or_in_one_error_and_nothing_written(
     arranged = stage(**row.settings)
     row.arrange(arranged, place)
     begun = time.monotonic()
-    check = check_recovery if isinstance(row.outcome, Recovers) else check_error
-    check(row, arranged.hub, tmp_path / "out")
+    if isinstance(row.outcome, Recovers):
+        check_recovery(row.source, row.outcome, arranged.hub, tmp_path / "out")
+    else:
+        check_error(row.source, row.outcome, arranged.hub, tmp_path / "out")
     assert time.monotonic() - begun >= row.least_seconds
     assert sum(request.sent for request in arranged.hub.requests) <= row.most_bytes
-    check_that_no_thread_is_left()
-
-
-def check_that_no_thread_is_left() -> None:
     close_clients()
     deadline = time.monotonic() + 5
     for thread in threading.enumerate():
@@ -88,23 +69,20 @@ def check_that_no_thread_is_left() -> None:
             assert not thread.is_alive(), thread.name
 
 
-def check_recovery(row: Row, hub: HubStandIn, out: Path) -> None:
-    assert isinstance(row.outcome, Recovers)
-    found = extract_and_keep(row.source, out=out)
-    assert same_bits(found)
+def check_recovery(source: str, outcome: Recovers, hub: HubStandIn, out: Path) -> None:
+    found = extract_and_keep(source, out=out)
+    assert norm_bits(found.stored) == norm_bits(TENSORS)
     assert dict(found.config) == CONFIG
     assert files_under(out) == [found.path]
-    assert same_bits(lnsim.load(str(found.path)))
-    most = _plain_requests[0] + row.outcome.more_requests
-    assert max(found.requests, len(hub.requests)) <= most
+    assert norm_bits(lnsim.load(str(found.path)).stored) == norm_bits(TENSORS)
+    assert max(found.requests, len(hub.requests)) <= _plain_requests[0] + outcome.more_requests
 
 
-def check_error(row: Row, hub: HubStandIn, out: Path) -> None:
-    assert isinstance(row.outcome, OneError)
-    says = re.escape(row.outcome.says).replace(re.escape("..."), ".*")
-    with pytest.raises(row.outcome.kind, match=says) as caught:
-        extract_and_keep(row.source, out=out)
+def check_error(source: str, outcome: OneError, hub: HubStandIn, out: Path) -> None:
+    says = re.escape(outcome.says).replace(re.escape("..."), ".*")
+    with pytest.raises(outcome.kind, match=says) as caught:
+        extract_and_keep(source, out=out)
     assert files_under(out) == []
     assert "\n" not in str(caught.value)
     assert "X-Signature" not in str(caught.value)
-    assert row.outcome.most_requests is None or len(hub.requests) <= row.outcome.most_requests
+    assert outcome.most_requests is None or len(hub.requests) <= outcome.most_requests

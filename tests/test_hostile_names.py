@@ -24,19 +24,20 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_
 import lnsim
 from lnsim import LnsimError
 from lnsim.checkpoint.extract import extract_and_keep
+from lnsim.checkpoint.hub.session import Settings
 from lnsim.checkpoint.store import FORMAT
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name
 from lnsim.report import markup, provenance
 from lnsim.report.html import write_report
-from lnsim.report.prose import clean_html, prose_html
+from lnsim.report.prose import prose_html
 from lnsim.report.saving import figure_bytes, save_table
 from lnsim.report.table import table
 from lnsim.study.catalog import load_study
 from lnsim.tables import card
 from lnsim.tables import table as small
-from lnsim.text import json_text, printable
+from lnsim.text import printable
 from studies.run.index import Section, read_entry, write_index
 from studies.run.record import Recorded, StudyRun, load_run, save_run
 
@@ -96,11 +97,6 @@ def is_harmless(text: str, keep: str = "\n") -> bool:
     return not any(unicodedata.category(c) in bad and c not in keep for c in text)
 
 
-def shown(text: str) -> str:
-    """The text as a page shows it."""
-    return markup.typographic(printable(text, keep="\n"))
-
-
 def frame(text: str) -> pd.DataFrame:
     index = pd.Index([text, "b", "c", "d"], name=text)
     return pd.DataFrame({text: [1.0, 2.0, 3.0, 4.0], "note": [text, "x", "y", "z"]}, index=index)
@@ -130,17 +126,12 @@ def test_a_piece_of_a_page_has_the_same_elements_whatever_the_names_are(piece: C
     assert markup.typographic(text) in hostile.text + " ".join(hostile.values)
 
 
-def one_sentence(text: str) -> str:
-    """The text without the ends of sentences inside it: the index folds what follows the first, in an element more."""
-    return re.sub(r"[.!?](?=\s)", ",", text)
-
-
 def report(folder: Path, text: str) -> tuple[str, Any]:
     """A report with a text at every place where a study, a model or an error may put one."""
     page = {
-        "finding": text, "compared": text, "control": text, "trust": one_sentence(text),
-        "headline": text.replace("\n", " "),
-        "absent": [text], "missing": {text: text}, 
+        # The index folds what follows the first sentence of it, in an element more: it is one sentence here.
+        "trust": re.sub(r"[.!?](?=\s)", ",", text), "headline": text.replace("\n", " "),
+        "finding": text, "compared": text, "control": text, "absent": [text], "missing": {text: text},
         "models": {text: {"source": text, "commit": text, "n_vectors": 3, "published": True}},
     }  # fmt: skip
     outputs = [
@@ -181,20 +172,19 @@ def plain_pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("text", WHOLE_PAGES.values(), ids=WHOLE_PAGES)
-def test_a_report_and_the_index_have_the_same_elements_whatever_the_names_are(
+def test_pages_have_the_same_elements_whatever_the_names(
     tmp_path: Path, plain_pages: tuple[str, str], text: str
 ) -> None:
     for hostile, plain in zip(pages(tmp_path, text), plain_pages, strict=True):
-        found, expected = parsed(hostile), parsed(plain)
-        assert without_code(found.elements) == without_code(expected.elements)
+        found = parsed(hostile)
+        elements, expected = (
+            [one for one in page.elements if one != ("span", ("class",))]  # the colours of the code cells
+            for page in (found, parsed(plain))
+        )
+        assert elements == expected
         assert is_harmless(hostile, keep="\n\t")
-        assert shown(text)[:200].split("\n")[0] in found.text
+        assert markup.typographic(printable(text, keep="\n"))[:200].split("\n")[0] in found.text
         assert not any(value.startswith(("javascript:", "http:", "//")) for value in found.values)
-
-
-def without_code(elements: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
-    """Without the colours of the code cells, which depend on what stands in them."""
-    return [one for one in elements if one != ("span", ("class",))]
 
 
 PROSE = {
@@ -218,27 +208,14 @@ def test_prose_loads_nothing_and_runs_nothing(source: str) -> None:
     assert not any(value.lower().startswith(("javascript:", "data:", "//")) for value in found.values)
 
 
-@pytest.mark.parametrize("text", [*HOSTILE.values(), *PROSE.values()])
-def test_an_output_of_html_keeps_only_what_is_on_the_list(text: str) -> None:
-    found = parsed(clean_html(f'<div class="x" onclick="{text}" style="{text}">{text}</div><p id="ok">fine</p>'))
-    unwanted = {"script", "iframe", "object", "style", "link", "meta", "base", "form"}
-    assert not {tag for tag, _ in found.elements} & unwanted
-    assert not [n for _, names in found.elements for n in names if n.startswith("on") or n == "style"]
-    assert not any(value.lower().startswith(("javascript:", "http:", "//", "data:text")) for value in found.values)
-    assert "fine" in found.text or "<!--" in text or text.endswith("(1)")
-
-
 @pytest.mark.parametrize("text", (HOSTILE | LINE_BREAKS | MARKS).values(), ids=HOSTILE | LINE_BREAKS | MARKS)
 def test_records_tables_and_errors_read_back_and_steer_nothing(tmp_path: Path, text: str) -> None:
     run = StudyRun("s", "stored", {"01": Recorded("01", "01_a", text, "failed", 1.0, text)}, {"02": text}, text)
     path = save_run(tmp_path / "s" / "run.json", run)
     assert is_harmless(path.read_text("utf-8"))
     assert load_run(path) == run
-    assert json.loads(json_text({text: [text]})) == {text: [text]}
     assert is_harmless(save_table(frame(text), tmp_path, "01_t").read_text("utf-8"))
-    assert is_harmless(str(LnsimError(text)), keep="")
     assert is_harmless(repr(NotebookError(text)), keep="")
-    assert len(str(LnsimError(text))) < 4_100
 
 
 @pytest.mark.parametrize(
@@ -266,23 +243,23 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize("text", TOGETHER.values(), ids=TOGETHER)
-def test_the_command_line_prints_names_from_a_repo_as_text(tmp_path: Path, text: str) -> None:
+def test_the_command_line_prints_names_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     tensors = llama_tensors()
     if text.isascii() or "\ud800" not in text:  # a header with half a surrogate pair is refused
         tensors[f"{text}.norm.weight"] = np.ones(16, np.float32)
     for name, config in (("good", LLAMA_CONFIG), ("bad", {"model_type": text, "architectures": [text]})):
         write_files(tmp_path / name, checkpoint_files(tensors, config))
-    names = {name: tmp_path / name for name in ("good", "bad", "o")} | {"steers": tmp_path / "m\x1b[31m"}
-    write_files(names["steers"], checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    steers = "m\x1b[31m"
+    write_files(tmp_path / steers, checkpoint_files(llama_tensors(), LLAMA_CONFIG))
+    monkeypatch.chdir(tmp_path)
     few = ("--permutations", "99")
     for arguments in (
-        ["inspect", "good"], ["inspect", "good", "--json"], ["inspect", "bad"], ["inspect", "bad", "--json"],
-        ["extract", "good", "--all", "--out", "o"], ["extract", "good", "--all", "--json", "--out", "o"],
-        ["extract", "bad", "--debug"], ["extract", "good", "--role", text or "x"],
-        ["compare", "steers", "steers", *few], ["compare", "steers", "steers", *few, "--json"],
+        ["inspect", "./good"], ["inspect", "./bad"], ["inspect", "./bad", "--json"],
+        ["extract", "./good", "--all", "--out", "o"], ["extract", "./good", "--all", "--json", "--out", "o"],
+        ["extract", "./bad", "--debug"], ["extract", "./good", "--role", text],
+        ["compare", f"./{steers}", f"./{steers}", *few], ["compare", f"./{steers}", f"./{steers}", *few, "--json"],
     ):  # fmt: skip
-        paths = [str(names.get(word, word)) for word in arguments]
-        exit_code, out, err = run(*paths)
+        exit_code, out, err = run(*arguments)
         assert is_harmless(out)
         assert is_harmless(err)
         if "--json" in arguments:
@@ -294,14 +271,15 @@ def test_the_command_line_prints_names_from_a_repo_as_text(tmp_path: Path, text:
 def test_what_a_server_says_reaches_a_log_as_text_only(
     hub: HubStandIn, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lnsim.checkpoint.hub.session import Settings
-
     monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
     hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
-    headers = {"status": "503", "Content-Encoding": "\x1b[31m\x9b"}
-    headers |= {"Retry-After": "\x1b[31m", "X-Error-Message": "\x07"}
+    headers = {
+        "status": "503",
+        "Content-Encoding": "\x1b[31m\x9b",
+        "Retry-After": "\x1b[31m",
+        "X-Error-Message": "\x07",
+    }
     hub.faults.append(Fault("Signature", "status", headers=headers))
-    hub.faults.append(Fault("config", "status", headers=headers | {"status": "429"}))
     with caplog.at_level(logging.DEBUG), pytest.raises(LnsimError) as caught:
         lnsim.extract("a/b")
     assert is_harmless(str(caught.value), keep="")
@@ -328,11 +306,8 @@ def test_the_file_of_an_extract_lies_in_its_folder_whatever_repo_and_commit_are_
 
 def hostile_extract(folder: Path, **metadata: str) -> Path:
     """What anyone could send round as an extract."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors = llama_tensors()
-    content = file_bytes(tensors, {"format": FORMAT, "config": json.dumps(LLAMA_CONFIG), **metadata})
-    (folder / "model.safetensors").write_bytes(content)
-    return folder / "model.safetensors"
+    content = file_bytes(llama_tensors(), {"format": FORMAT, "config": json.dumps(LLAMA_CONFIG), **metadata})
+    return write_files(folder, {"model.safetensors": content}) / "model.safetensors"
 
 
 def source_record(**changes: Any) -> str:
@@ -345,11 +320,9 @@ def test_an_extract_that_lies_about_its_origin_is_copied_into_the_folder_only(tm
     path = hostile_extract(
         tmp_path / "in", source=text, repo_id=text, commit=text, revision=text, licence=text, tensors=source_record()
     )
-    before = {one for one in tmp_path.rglob("*") if one.is_file()}
     found = extract_and_keep(path, out=tmp_path / "out")
-    new = {one for one in tmp_path.rglob("*") if one.is_file()} - before
-    assert new == {found.path}
     assert found.path is not None
+    assert {one for one in tmp_path.rglob("*") if one.is_file()} == {path, found.path}
     assert found.path.parent == tmp_path / "out"
     rows = parsed(markup.provenance(provenance.model_rows(text, lnsim.load(found.path))))
     assert {tag for tag, _ in rows.elements} <= {"dl", "div", "dt", "dd", "code", "i"}
@@ -359,15 +332,13 @@ BAD_RECORDS = {
     "no JSON": {"tensors": "{"},
     "a list": {"tensors": "[]"},
     "nested without end": {"tensors": '{"a":' * 5_000},
-    "a number for a text": {"tensors": source_record(dtype=1)},
     "a list for a text": {"tensors": source_record(shard=[])},
-    "a text for a number": {"tensors": source_record(start="0")},
     "true for a number": {"tensors": source_record(stop=True)},
     "an unknown key": {"tensors": source_record(more=1)},
     "other tensors": {"tensors": json.dumps({"\x1b[31m": {}})},
     **{
         f"roles {roles:.9}": {"tensors": source_record(), "roles_read": roles}
-        for roles in ("{", "1", '"x"', "[1]", "null", "[" * 5_000)
+        for roles in ("{", "[1]", "null", "[" * 5_000)
     },
 }
 
@@ -394,7 +365,7 @@ def test_vectors_and_tables_in_a_notebook_show_names_as_text() -> None:
     for html in shown:
         found = parsed(html)
         assert {tag for tag, _ in found.elements} <= {"div", "span", "b", "table", "thead", "tbody", "tr", "th", "td"}
-        assert not [names for _, names in found.elements if any(name.startswith("on") for name in names)]
+        assert {names for _, names in found.elements} <= {(), ("style",)}
         assert is_harmless(html)
     assert len(shown[0]) < 10_000
     assert repr(vectors).isprintable()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from lnsim.errors import HubError
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 2.0
-SILENCE = {"seconds": "30"}
+SILENCE, PAUSE = {"seconds": "30"}, {"status": "429", "Retry-After": "60"}
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and they pass that on.
 PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from lnsim.cli import main; main()"
 ENDS = "exits within 2 s with code 130 and one line; no file is left"
@@ -39,12 +39,9 @@ def hub(hub: HubStandIn) -> HubStandIn:
 
 
 @contextmanager
-def started(
-    endpoint: str, folder: Path, command: str = "extract", sources: Sequence[str] = ("a/b",)
-) -> Iterator[subprocess.Popen[str]]:
+def started(endpoint: str, folder: Path, *sources: str) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "home")}
-    out = [] if command == "inspect" else ["--out", str(folder / "out")]
-    words = [sys.executable, "-c", PROGRAM, command, *sources, *out]
+    words = [sys.executable, "-c", PROGRAM, "extract", "a/b", *sources, "--out", str(folder / "out")]
     pipe = subprocess.PIPE
     process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment)
     try:
@@ -54,37 +51,27 @@ def started(
         process.communicate()
 
 
-def wait_until_it_hangs(fault: Fault) -> None:
-    """Until the fault has struck, and nothing has moved since."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and fault._used <= fault.skip:
+def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert fault._used > fault.skip
+    assert condition()
+
+
+def struck(fault: Fault) -> Callable[[], bool]:
+    return lambda: fault._used > fault.skip
+
+
+def interrupted(process: subprocess.Popen[str]) -> str:
+    """What it printed, when it has been stopped by hand while nothing moved."""
     time.sleep(0.2)
-
-
-def interrupted(process: subprocess.Popen[str]) -> tuple[int, str, str, float]:
-    begun = time.monotonic()
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=2 * MOST_SECONDS)
-    return process.returncode, stdout, stderr, time.monotonic() - begun
+    stdout, stderr = process.communicate(timeout=MOST_SECONDS)
+    assert (process.returncode, stderr) == (130, SAID)
+    return stdout
 
 
-def check_that_it_ended_well(process: subprocess.Popen[str], folder: Path) -> None:
-    code, stdout, stderr, seconds = interrupted(process)
-    assert (code, stdout, stderr) == (130, "", SAID)
-    assert seconds < MOST_SECONDS
-    assert not (folder / "out").exists()
-
-
-def check_ctrl_c(hub: HubStandIn, folder: Path, fault: Fault, command: str = "extract") -> None:
-    hub.faults.append(fault)
-    with started(hub.endpoint, folder, command) as process:
-        wait_until_it_hangs(fault)
-        check_that_it_ended_well(process, folder)
-
-
-@shows("Ctrl-C", "while a server keeps silent, stalls or drips, at any kind of request", ENDS)
+@shows("Ctrl-C", "while a server keeps silent, stalls, drips or asks to wait, at any kind of request", ENDS)
 @pytest.mark.parametrize(("place", "kind"), [
     (LISTING, "silent"),
     pytest.param(CONFIG_FILE, "silent", marks=pytest.mark.slow),
@@ -92,16 +79,15 @@ def check_ctrl_c(hub: HubStandIn, folder: Path, fault: Fault, command: str = "ex
     pytest.param(ADDRESS, "silent", marks=pytest.mark.slow),
     (BYTES, "stall"),
     (BYTES, "drip"),
+    (BYTES, "status"),
 ], ids=lambda value: value.name if isinstance(value, Place) else value)  # fmt: skip
-def test_ctrl_c_ends_a_command_that_waits_for_a_server(
-    hub: HubStandIn, tmp_path: Path, place: Place, kind: str
-) -> None:
-    check_ctrl_c(hub, tmp_path, Fault(place.pattern, kind, headers=SILENCE, skip=place.skip))
-
-
-@shows("Ctrl-C", "during the pause of a Retry-After", ENDS)
-def test_ctrl_c_ends_a_pause_that_the_server_asked_for(hub: HubStandIn, tmp_path: Path) -> None:
-    check_ctrl_c(hub, tmp_path, Fault(BYTES.pattern, "status", headers={"status": "429", "Retry-After": "60"}))
+def test_ctrl_c_ends_waiting_for_a_server(hub: HubStandIn, tmp_path: Path, place: Place, kind: str) -> None:
+    fault = Fault(place.pattern, kind, headers=PAUSE if kind == "status" else SILENCE, skip=place.skip)
+    hub.faults.append(fault)
+    with started(hub.endpoint, tmp_path) as process:
+        wait_until(struck(fault))
+        assert interrupted(process) == ""
+    assert not (tmp_path / "out").exists()
 
 
 @contextmanager
@@ -127,16 +113,8 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_connection(tmp_path: Path) -> No
     with deaf_server() as port:
         before = knocking(port)
         with started(f"http://127.0.0.1:{port}", tmp_path) as process:
-            deadline = time.monotonic() + 30
-            while knocking(port) <= before and time.monotonic() < deadline:
-                time.sleep(0.02)
-            assert process.poll() is None
-            check_that_it_ended_well(process, tmp_path)
-
-
-@shows("Ctrl-C", "during lnsim inspect", ENDS)
-def test_ctrl_c_ends_inspect_as_well(hub: HubStandIn, tmp_path: Path) -> None:
-    check_ctrl_c(hub, tmp_path, Fault(CONFIG_FILE.pattern, "silent", headers=SILENCE), "inspect")
+            wait_until(lambda: knocking(port) > before)
+            assert interrupted(process) == ""
 
 
 @shows("Ctrl-C", "while one of two models is read and the other is done",
@@ -147,17 +125,11 @@ def test_ctrl_c_keeps_what_is_finished(hub: HubStandIn, tmp_path: Path) -> None:
     # Silent once it is open: checkpoints are opened one after the other, in whichever order their listings come.
     hub.faults.append(Fault(r"^/c/d.*X-Signature", "silent", headers=SILENCE, skip=N_SHARDS))
     kept = tmp_path / "out" / f"a--b@{COMMIT[:12]}.safetensors"
-    with started(hub.endpoint, tmp_path, sources=("a/b", "c/d")) as process:
-        deadline = time.monotonic() + 30
-        while not kept.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.2)
-        code, stdout, stderr, seconds = interrupted(process)
-    assert (code, stderr) == (130, SAID)
-    assert seconds < MOST_SECONDS
+    with started(hub.endpoint, tmp_path, "c/d") as process:
+        wait_until(kept.exists)
+        assert interrupted(process).startswith("a/b")
     assert [path.name for path in (tmp_path / "out").iterdir()] == [kept.name]
     assert load(kept).n_vectors == len(NORMS)
-    assert stdout.startswith("a/b")
 
 
 @shows("an error, while another request hangs", "once", "exits within 2 s with code 1 and one line")
@@ -166,7 +138,7 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
     refusal = Fault(r"00003-of.*X-Signature", "ignore_range")
     hub.faults.append(refusal)
     with started(hub.endpoint, tmp_path) as process:
-        wait_until_it_hangs(refusal)
+        wait_until(struck(refusal))
         stdout, stderr = process.communicate(timeout=MOST_SECONDS)
     assert (process.returncode, stdout) == (1, "")
     assert "the server ignored Range" in stderr
@@ -177,21 +149,16 @@ def test_an_error_is_not_kept_waiting_by_another_request_that_hangs(hub: HubStan
        "KeyboardInterrupt; within 2 s no thread is left; the next reading works")  # fmt: skip
 @pytest.mark.parametrize("fault", [
     Fault(BYTES.pattern, "silent", times=3, headers=SILENCE),
-    Fault(BYTES.pattern, "status", times=3, headers={"status": "429", "Retry-After": "60"}),
+    Fault(BYTES.pattern, "status", times=3, headers=PAUSE),
 ], ids=["no answer", "a pause"])  # fmt: skip
-def test_in_a_notebook_an_interrupt_leaves_no_thread_and_the_next_reading_works(
-    hub: HubStandIn, tmp_path: Path, fault: Fault
-) -> None:
+def test_an_interrupt_of_a_kernel_leaves_no_thread(hub: HubStandIn, tmp_path: Path, fault: Fault) -> None:
     hub.faults.append(fault)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         extract_and_keep("a/b", out=tmp_path / "out")
     signal.signal(signal.SIGINT, before)
-    deadline = time.monotonic() + MOST_SECONDS
-    while reading_threads() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert reading_threads() == []
+    wait_until(lambda: not reading_threads(), MOST_SECONDS)
     assert not (tmp_path / "out").exists()
     hub.faults.clear()
     assert extract_and_keep("a/b", out=tmp_path / "out").n_vectors == len(NORMS)

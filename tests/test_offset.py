@@ -43,25 +43,19 @@ def qwen(shift: float, conv: tuple[int, ...] | None, mean: float = 0.3) -> dict[
     return found | {"model.norm.weight": (draw.normal(0.2, 0.1, 64) + shift).astype(BF16)}
 
 
-@pytest.mark.parametrize(
-    ("shift", "conv", "written", "reason"),
-    [
-        (0.0, TORCH, "pt", "Gamma is stored minus one (as every qwen3_next does; its convolutions have"),
-        (0.0, None, "pt", "Gamma is stored minus one (as every qwen3_next does)"),
-        (0.0, TORCH, "mlx", "Gamma is stored minus one (as every qwen3_next does; its convolutions have"),
-        (1.0, MLX, "mlx", "Gamma is stored with its 1 added already (a conversion by MLX: its convolutions have that"),
-        (1.0, MLX, "pt", "Gamma is stored with its 1 added already (a conversion by MLX: its convolutions have that"),
-        (1.0, None, "mlx", "Gamma is stored with its 1 added already (a conversion by MLX, as the file's metadata"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("shift", "conv", "written", "reason"), [
+    (0.0, None, "pt", "Gamma is stored minus one (as every qwen3_next does)"),
+    (0.0, TORCH, "mlx", "Gamma is stored minus one (as every qwen3_next does; its convolutions have"),
+    (1.0, MLX, "pt", "Gamma is stored with its 1 added already (a conversion by MLX: its convolutions have that"),
+    (1.0, None, "mlx", "Gamma is stored with its 1 added already (a conversion by MLX, as the file's metadata"),
+])  # fmt: skip
 def test_a_conversion_by_mlx_gets_its_one_once(
     tmp_path: Path, shift: float, conv: tuple[int, ...] | None, written: str, reason: str
 ) -> None:
-    path = folder(tmp_path / "m", qwen(shift, conv), QWEN, written)
+    found = lnsim.extract(folder(tmp_path / "m", qwen(shift, conv), QWEN, written))
     effective = qwen(1.0, None)["model.norm.weight"].astype(np.float32)
-    assert np.abs(lnsim.extract(path)["final"].scale - effective).max() < 2**-7  # half a step of BF16
-    (said,) = [note for note in lnsim.extract(path).notes if note.startswith("Gamma is stored")]
-    assert said.startswith(reason)
+    assert np.abs(found["final"].scale - effective).max() < 2**-7  # half a step of BF16
+    assert next(note for note in found.notes if note.startswith("Gamma is stored")).startswith(reason)
 
 
 def test_an_extract_remembers_what_only_the_convolutions_told(tmp_path: Path) -> None:
@@ -75,9 +69,8 @@ def test_an_extract_remembers_what_only_the_convolutions_told(tmp_path: Path) ->
 
 def test_metadata_and_values_that_disagree_are_an_error_and_not_a_number(tmp_path: Path) -> None:
     path = folder(tmp_path / "m", qwen(0.0, None, mean=0.0), QWEN, "mlx")
-    with pytest.raises(
-        RoleError, match=r"the 1 should be added to gamma already, but \d+% of the stored values are neg"
-    ):
+    said = r"the 1 should be added to gamma already, but \d+% of the stored values are neg"
+    with pytest.raises(RoleError, match=said):
         lnsim.extract(path)
 
 
@@ -129,11 +122,8 @@ def test_bare_files_and_a_llama_are_compared_as_stored(tmp_path: Path) -> None:
 
 
 def test_a_bare_file_whose_values_speak_for_minus_one_is_not_compared_as_if_they_did_not(tmp_path: Path) -> None:
-    tensors = {
-        name: array if array.ndim > 1 else (array.astype(np.float32) - 1).astype(BF16)
-        for name, array in llama_tensors().items()
-    }
-    found = lnsim.extract(bare(tmp_path / "bare", tensors))
+    norms = {name: (one.astype(np.float32) - 1).astype(BF16) for name, one in llama_tensors().items() if one.ndim == 1}
+    found = lnsim.extract(bare(tmp_path / "bare", llama_tensors() | norms))
     assert (found.offset.decided, found.offset.likely) == (False, 1.0)
     llama = lnsim.extract(folder(tmp_path / "llama", llama_tensors(), LLAMA_CONFIG))
     with pytest.raises(ComparisonError, match=r"stores γ itself, and of .* this is not known: .*; \d+% of the values"):

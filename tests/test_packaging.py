@@ -70,14 +70,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
-def test_an_installed_package_reads_its_bundle_and_writes_to_the_working_directory(installed: Path) -> None:
+def test_an_installed_package_writes_to_the_working_directory(installed: Path) -> None:
     bundle = installed.parent / "site" / "lnsim" / "bundled"
     assert project_root() == bundle
     assert (studies_dir(), notebooks_dir()) == (bundle / "data" / "studies", bundle / "notebooks")
     assert (working_root(), vectors_dir()) == (installed, installed / "data" / "vectors")
-
-
-def test_extracts_of_the_bundle_and_of_the_working_directory_are_found_by_name(installed: Path) -> None:
     own = installed / "data" / "vectors" / "two.safetensors"
     own.parent.mkdir(parents=True)
     own.touch()
@@ -130,17 +127,9 @@ def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_all_modules_and_the_whole_bundle_and_nothing_left_over(clone: Path, wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     # The zoo works in a clone only.
-    studies = (
-        "studies/*.py",
-        "studies/claims/*",
-        "studies/controls/*",
-        "studies/projections/*",
-        "studies/replica/*",
-        "studies/run/*",
-    )
+    studies = ["studies/*.py", *(f"studies/{one}/*" for one in ("claims", "controls", "projections", "replica", "run"))]
     folders = [path for pattern in ("lnsim/**/*", *studies) for path in clone.glob(pattern)]
     modules = {path.relative_to(clone).as_posix() for path in folders if path.is_file()}
-    assert modules <= names
     bundled = [
         path.relative_to(clone).as_posix()
         for folder in (*BUNDLED, "notebooks/")

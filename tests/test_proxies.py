@@ -6,12 +6,13 @@ A session that a user made is used as it is.
 from __future__ import annotations
 
 import http.server
+import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import trustme
@@ -22,7 +23,7 @@ from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
 
 import lnsim
 from lnsim.checkpoint.hub.answers import TryAgainError
-from lnsim.checkpoint.hub.session import Settings, UnreachableError, UnusableAddressError, client_for
+from lnsim.checkpoint.hub.session import Settings, client_for
 from lnsim.checkpoint.hub.transport import parse_address
 from lnsim.errors import NetworkError
 
@@ -38,8 +39,10 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
-def serving(handler: type[http.server.BaseHTTPRequestHandler], context: ssl.SSLContext | None = None) -> Iterator[int]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def serving(context: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a server and proxy."""
+    Plain.seen = []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Plain)
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -52,33 +55,24 @@ def serving(handler: type[http.server.BaseHTTPRequestHandler], context: ssl.SSLC
 
 
 class Plain(http.server.BaseHTTPRequestHandler):
+    """Answers by itself; as a proxy, it answers a wish for a tunnel with a status."""
+
     protocol_version = "HTTP/1.1"
+    tunnels = 403
+    seen: ClassVar[list[tuple[str, str, str | None]]]
 
     def log_message(self, *_: object) -> None: ...
 
     def do_GET(self) -> None:
-        body = b"by TLS"
-        self.send_response(200)
+        self.seen.append((self.command, self.path, self.headers.get("Proxy-Authorization")))
+        status, body = (200, b"by TLS") if self.command == "GET" else (self.tunnels, b"")
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-
-def recording_proxy(seen: list[tuple[str, str, str | None]], status: int = 200) -> type[Plain]:
-    """A proxy for http that answers by itself, and refuses or grants tunnels that lead nowhere."""
-
-    class Proxy(Plain):
-        def do_GET(self) -> None:
-            seen.append((self.command, self.path, self.headers.get("Proxy-Authorization")))
-            super().do_GET()
-
-        def do_CONNECT(self) -> None:
-            seen.append((self.command, self.path, self.headers.get("Proxy-Authorization")))
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-    return Proxy
+    def do_CONNECT(self) -> None:
+        self.do_GET()
 
 
 def get(url: str) -> bytes:
@@ -86,24 +80,28 @@ def get(url: str) -> bytes:
         return b"".join(answer.chunks())
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["ftp://a/b", "file:///etc/passwd", "http://", "//a/b", "http://a:99999/", "http://[a/", "http://a..b/", "http:/a"],
-)
-def test_any_other_address_is_refused(url: str) -> None:
-    with pytest.raises(UnusableAddressError):
-        parse_address(url)
-
-
-def test_the_proxy_of_the_environment_gets_the_whole_address_and_the_password(
-    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[str, str, str | None]] = []
-    with serving(recording_proxy(seen)) as port:
-        monkeypatch.setenv("HTTP_PROXY", f"http://me:p%40ss@127.0.0.1:{port}")
+def test_the_proxy_of_the_environment_gets_the_whole_address_and_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as port:
         monkeypatch.setenv("http_proxy", f"http://me:p%40ss@127.0.0.1:{port}")
         assert get("http://models.example/a?b=c") == b"by TLS"
-    assert seen == [("GET", "http://models.example/a?b=c", "Basic bWU6cEBzcw==")]
+    assert Plain.seen == [("GET", "http://models.example/a?b=c", "Basic bWU6cEBzcw==")]
+
+
+@pytest.mark.parametrize(("status", "says"), [
+    (403, r"models\.example cannot be reached \(the proxy answered 403"),
+    (407, r"wants a login \(407\), as in https_proxy=http://user:password@127\."),
+])  # fmt: skip
+def test_https_goes_through_a_tunnel_which_the_proxy_may_refuse_or_want_a_login_for(
+    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, status: int, says: str
+) -> None:
+    monkeypatch.setattr(Plain, "tunnels", status)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://models.example")
+    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
+    with serving() as port:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(NetworkError, match=says):
+            lnsim.extract("a/b")
+    assert Plain.seen == [("CONNECT", "models.example:443", None)] * (1 if status == 407 else 2)
 
 
 def test_no_proxy_is_honoured(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,17 +109,6 @@ def test_no_proxy_is_honoured(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
     assert lnsim.extract("a/b").n_vectors == 7
-
-
-def test_https_goes_through_a_tunnel_which_the_proxy_may_refuse(
-    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[str, str, str | None]] = []
-    with serving(recording_proxy(seen, 403)) as port:
-        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
-        with pytest.raises(UnreachableError, match="the proxy answered 403"):
-            get("https://models.example/a")
-    assert seen == [("CONNECT", "models.example:443", None)]
 
 
 WRONG_PROXIES = (
@@ -133,7 +120,7 @@ WANTED = (
 )
 
 
-@pytest.mark.parametrize("variable", ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("variable", ["http_proxy", "ALL_PROXY"])
 @pytest.mark.parametrize("proxy", WRONG_PROXIES)
 def test_a_proxy_that_cannot_be_used_is_one_error_that_names_the_variable(
     hub: HubStandIn, monkeypatch: pytest.MonkeyPatch, proxy: str, variable: str
@@ -141,29 +128,16 @@ def test_a_proxy_that_cannot_be_used_is_one_error_that_names_the_variable(
     monkeypatch.setenv(variable, proxy)
     with pytest.raises(NetworkError, match=f"^Reading a/b@main: {variable} names {WANTED}") as caught:
         lnsim.extract("a/b")
-    assert "secret" not in str(caught.value)
-    assert "se/cret" not in str(caught.value)
+    assert not re.search("se/?cret", str(caught.value))
     assert hub.requests == []
 
 
-def test_a_proxy_that_nobody_answers_at_is_named_rather_than_the_hub(
-    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_that_is_not_there_is_named(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")
     monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
     with pytest.raises(NetworkError, match=r"http_proxy names the proxy 127\.0\.0\.1:9: Connection refused") as caught:
         lnsim.extract("a/b")
     assert "secret" not in str(caught.value)
-
-
-def test_a_proxy_that_wants_a_login_says_how_to_give_it(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, str, str | None]] = []
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://models.example")
-    with serving(recording_proxy(seen, 407)) as port:
-        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
-        with pytest.raises(NetworkError, match=r"wants a login \(407\), as in https_proxy=http://user:password@127\."):
-            lnsim.extract("a/b")
-    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(
@@ -180,7 +154,7 @@ def test_https_is_read_where_the_environment_names_the_authority_of_the_hosts_ce
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(name).configure_cert(context)
-    with serving(Plain, context) as port, pytest.raises(TryAgainError, match=says) if says else nullcontext():
+    with serving(context) as port, pytest.raises(TryAgainError, match=says) if says else nullcontext():
         assert get(f"https://127.0.0.1:{port}/a") == b"by TLS"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -22,46 +23,32 @@ def folder(tmp_path: Path, tensors: dict[str, Any], config: dict[str, Any] | Non
     return write_files(tmp_path / "m", checkpoint_files(tensors, config))
 
 
-def test_every_role_of_the_main_tower_is_read_by_default(tmp_path: Path) -> None:
-    found = lnsim.extract(folder(tmp_path, llama_tensors(5), LLAMA_CONFIG | {"num_hidden_layers": 5}))
-    assert list(found.roles) == ["pre_attention", "pre_mlp", "final"]
-    assert found["pre_attention"].layers.tolist() == [0, 1, 2, 3, 4]
-    assert found["final"].layers.tolist() == [-1]
-    assert (found.norm_type, found.hidden_size, found.n_vectors) == ("rmsnorm", 16, 11)
-
-
-def test_scale_is_float32_and_equals_the_stored_values(tmp_path: Path) -> None:
-    tensors = llama_tensors()
-    found = lnsim.extract(folder(tmp_path, tensors))["input_layernorm"]
-    assert found.scale.dtype == np.float32
-    assert found.stored.dtype == ml_dtypes.bfloat16
-    for row, name in enumerate(found.names):
-        assert found.scale[row].tolist() == tensors[name].astype(np.float32).tolist()
-
-
-def test_layers_are_in_the_order_of_their_numbers_not_of_their_names(tmp_path: Path) -> None:
+def test_every_role_of_the_main_tower_is_read_by_default_in_the_order_of_the_layers_numbers(tmp_path: Path) -> None:
     tensors = dict(sorted(llama_tensors(12).items()))
     found = lnsim.extract(folder(tmp_path, tensors, LLAMA_CONFIG | {"num_hidden_layers": 12}))
-    assert found["pre_mlp"].layers.tolist() == list(range(12))
-    assert found["pre_mlp"].names[10] == "model.layers.10.post_attention_layernorm.weight"
+    assert list(found.roles) == ["pre_attention", "pre_mlp", "final"]
+    assert (found.norm_type, found.hidden_size, found.n_vectors) == ("rmsnorm", 16, 25)
+    assert found["final"].layers.tolist() == [-1]
+    role = found["post_attention_layernorm"]
+    assert role.layers.tolist() == list(range(12))
+    assert role.names[10] == "model.layers.10.post_attention_layernorm.weight"
+    assert (role.scale.dtype, role.stored.dtype) == (np.float32, ml_dtypes.bfloat16)
+    assert role.scale.tolist() == [tensors[name].astype(np.float32).tolist() for name in role.names]
 
 
 def test_a_missing_layer_is_a_named_gap_and_never_a_shift(tmp_path: Path) -> None:
     tensors = llama_tensors(4)
-    removed = tensors.pop("model.layers.1.input_layernorm.weight")
+    del tensors["model.layers.1.input_layernorm.weight"]
     found = lnsim.extract(folder(tmp_path, tensors, LLAMA_CONFIG | {"num_hidden_layers": 4}))
     assert found["pre_attention"].layers.tolist() == [0, 2, 3]
     assert dict(found.missing_layers) == {"pre_attention": (1,)}
-    assert removed.tobytes() not in [row.tobytes() for row in found["pre_attention"].stored]
     expected = tensors["model.layers.2.input_layernorm.weight"].astype(np.float32)
-    assert found["pre_attention"].scale[found["pre_attention"].row(2)].tolist() == expected.tolist()
+    assert found["pre_attention"][2].tolist() == expected.tolist()
     with pytest.raises(RoleError, match="Looking up layer 1 of role 'pre_attention': it is not among the 3 layers"):
         found["pre_attention"].row(1)
 
 
-def test_query_norms_that_every_layer_lost_are_named_in_the_vectors_the_extract_and_the_inspection(
-    tmp_path: Path,
-) -> None:
+def test_query_norms_that_every_layer_lost_are_named_everywhere(tmp_path: Path) -> None:
     path = folder(tmp_path, llama_tensors(), LLAMA_CONFIG | {"model_type": "qwen3"})
     lost = {"q_norm": (0, 1, 2), "k_norm": (0, 1, 2)}
     assert dict(lnsim.extract(path).missing_layers) == lost
@@ -117,24 +104,14 @@ def test_a_gamma_stored_minus_one_is_effective_in_scale_and_unchanged_in_stored(
     assert any("minus one" in note for note in found.notes)
 
 
-ALL = ["pre_attention", "pre_mlp", "final"]
-
-
-@pytest.mark.parametrize(("asked", "keys"), [
-    (["pre_mlp"], ["pre_mlp"]), ("post_attention_layernorm", ["pre_mlp"]), ("text/pre_mlp", ["pre_mlp"]),
-    ("text/post_attention_layernorm", ["pre_mlp"]), ("text", ALL),
-])  # fmt: skip
-def test_roles_can_be_narrowed_by_either_name_and_by_the_main_tower(
-    tmp_path: Path, asked: str | list[str], keys: list[str]
-) -> None:
-    found = lnsim.extract(folder(tmp_path, llama_tensors()), asked)
-    assert list(found) == keys
+def test_roles_can_be_narrowed_by_either_name_and_by_the_main_tower_if_they_are_there(tmp_path: Path) -> None:
+    path = folder(tmp_path, llama_tensors())
+    for asked in (["pre_mlp"], "post_attention_layernorm", "text/post_attention_layernorm"):
+        assert list(lnsim.extract(path, asked)) == ["pre_mlp"]
+    found = lnsim.extract(path, "text")
+    assert list(found) == ["pre_attention", "pre_mlp", "final"]
     assert found["text/pre_mlp"] is found["pre_mlp"]
     assert (found.main_tower, found.towers, found["pre_mlp"].tower) == ("text", ("text",), "text")
-
-
-def test_a_role_that_is_not_there_is_an_error_with_those_that_are(tmp_path: Path) -> None:
-    path = folder(tmp_path, llama_tensors())
     with pytest.raises(RoleError, match=r"Selecting role 'q_norm' of .*/m: it has no such norms\. It has: final, pre"):
         lnsim.extract(path, ["q_norm"])
     with pytest.raises(RoleError, match="m' has no norms of role 'k_norm'; it has pre_attention, pre_mlp, final"):
@@ -154,13 +131,10 @@ def test_norms_without_a_role_are_read_on_demand_under_their_own_name(tmp_path: 
 
 def test_norms_of_one_head_each_are_no_vector_of_a_layer(tmp_path: Path) -> None:
     tensors = llama_tensors()
-    for layer in range(3):
-        tensors[f"model.layers.{layer}.input_layernorm.bias"] = np.zeros(16, ml_dtypes.bfloat16)
-        tensors[f"model.layers.{layer}.post_attention_layernorm.bias"] = np.zeros(16, ml_dtypes.bfloat16)
-        for head in range(2):
-            name = f"model.layers.{layer}.self_attn.q_layernorm.norms.{head}.weight"
-            tensors[name] = np.full(8, head, ml_dtypes.bfloat16)
-    tensors["model.norm.bias"] = np.zeros(16, ml_dtypes.bfloat16)
+    tensors |= {name.replace("weight", "bias"): array for name, array in tensors.items() if "norm" in name}
+    for layer, head in itertools.product(range(3), range(2)):
+        name = f"model.layers.{layer}.self_attn.q_layernorm.norms.{head}.weight"
+        tensors[name] = np.full(8, head, ml_dtypes.bfloat16)
     config = {"model_type": "stablelm", "num_hidden_layers": 3, "qk_layernorm": True, "use_parallel_residual": False}
     path = folder(tmp_path, tensors, config)
     assert list(lnsim.extract(path).roles) == ["pre_attention", "pre_mlp", "final"]
@@ -168,7 +142,7 @@ def test_norms_of_one_head_each_are_no_vector_of_a_layer(tmp_path: Path) -> None
     assert lnsim.extract(path, everything=True)[key].scale.tolist() == [[1.0] * 8] * 3
 
 
-def test_layers_of_different_dtypes_are_widened_with_a_note_and_keep_their_bits(tmp_path: Path) -> None:
+def test_layers_of_different_dtypes_are_widened(tmp_path: Path) -> None:
     tensors = llama_tensors()
     wide = np.float32([1 + 2**-20] * 16)
     tensors["model.layers.1.input_layernorm.weight"] = wide
@@ -176,12 +150,6 @@ def test_layers_of_different_dtypes_are_widened_with_a_note_and_keep_their_bits(
     role = found["pre_attention"]
     assert (role.dtypes, role.stored.dtype) == (("BF16", "F32", "BF16"), np.float32)
     assert role[1].tobytes() == wide.tobytes()
-    assert {name: a.tobytes() for name, a in found.stored.items()} == {
-        name: a.tobytes() for name, a in tensors.items() if "norm" in name
-    }
-    assert "Role 'pre_attention': its layers are stored in several dtypes (2 in BF16, 1 in F32); they are widened." in (
-        found.notes
-    )
     assert found["pre_mlp"].dtypes == ()
 
 

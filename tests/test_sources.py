@@ -13,75 +13,60 @@ from command_line import run
 from hub_stand_in import COMMIT, LATER_COMMIT, HubStandIn
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
-from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
+from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, norm_bits, write_files
 
 import lnsim
 from lnsim.checkpoint.hub.names import RepoName, check_endpoint, is_repo_id, parse_repo_name
 from lnsim.checkpoint.opening import find_source, open_checkpoint
-from lnsim.errors import FormatError, HubError, LnsimError, OfflineError, RepoNotFoundError, RevisionError, SourceError
+from lnsim.errors import FormatError, HubError, OfflineError, RepoNotFoundError, RevisionError, SourceError
 
 PAGE = "https://huggingface.co/org/pipe"
 MEANINGS = {
     ("gpt2", None, ""): ["gpt2", "hf://gpt2", "https://huggingface.co/gpt2"],
     ("gpt2", "main", "onnx"): ["gpt2@main/onnx"],
+    # Nearly the name of a stored model, but for its owner or revision.
+    ("sre-minilm-l8", "main", ""): ["sre-minilm-l8@main"],
+    ("me/sre-minilm-l8", None, ""): ["me/sre-minilm-l8"],
     ("org/pipe", None, ""): [
-        "org/pipe", "org/pipe/", " org/pipe\n", "models/org/pipe", "hf://org/pipe", PAGE, f"{PAGE}/", f"{PAGE}.git",
+        "org/pipe/", " org/pipe\n", "models/org/pipe", "hf://org/pipe", f"{PAGE}/", f"{PAGE}.git",
         f"{PAGE}?library=transformers#usage", "https://huggingface.co/models/org/pipe",
         "HTTPS://HuggingFace.co/org/pipe", "http://www.huggingface.co/org/pipe", "hf.co/org/pipe",
         "git@hf.co:org/pipe.git", "ssh://git@huggingface.co/org/pipe",
     ],
     ("_org/_pipe", None, ""): ["_org/_pipe"],
-    ("org/pipe", "v1", ""): [
-        "org/pipe@v1", "org/pipe@v1/", "https://huggingface.co/api/models/org/pipe/revision/v1",
-        "huggingface.co/org/pipe/tree/v1",
-    ],
+    ("org/pipe", "v1", ""): ["org/pipe@v1/", "https://huggingface.co/api/models/org/pipe/revision/v1"],
     ("org/pipe", "refs/pr/3", ""): ["org/pipe@refs/pr/3"],
-    ("org/pipe", "refs/pr/3", "sub/folder"): ["org/pipe@refs/pr/3/sub/folder"],
     ("org/pipe", "refs/convert/parquet", "x"): ["org/pipe@refs/convert/parquet/x"],
     ("org/pipe", "refs/pr/3", "sub"): [
         "org/pipe@refs%2Fpr%2F3/sub", "hf://models/org/pipe@refs/pr/3/sub/", f"{PAGE}/tree/refs%2Fpr%2F3/sub",
-        f"{PAGE}/tree/refs/pr/3/sub",
     ],
     ("org/pipe", "feature/x", "sub"): ["org/pipe@feature%2Fx/sub", "org/pipe/sub@feature/x"],
-    ("org/pipe", "main", "sub/folder"): ["org/pipe@main/sub/folder/", f"{PAGE}/tree/main/sub/folder/"],
-    ("org/pipe", None, "sub/folder"): ["org/pipe/sub/folder"],
-    ("org/pipe", "v1", "sub/folder"): ["org/pipe/sub/folder@v1"],
+    ("org/pipe", "main", "sub/folder"): ["org/pipe@main/sub/folder/", "hf.co/org/pipe/tree/main/sub/folder/"],
     ("org/pipe", None, "model.safetensors"): ["org/pipe/model.safetensors"],
-    ("org/pipe", "main", "sub/model.safetensors"): ["org/pipe@main/sub/model.safetensors"],
     ("org/pipe", None, "at@2/model.safetensors"): ["org/pipe/at@2/model.safetensors"],
-    ("org/pipe", "v1", "sub/model.safetensors"): ["hf://org/pipe@v1/sub/model.safetensors"],
-    ("org/pipe", "main", ""): [f"{PAGE}/tree/main", f"{PAGE}/tree/main?show_file_info=model.safetensors"],
+    ("org/pipe", "main", ""): [f"{PAGE}/tree/main?show_file_info=model.safetensors"],
     ("org/pipe", "main", "my folder/model.safetensors"): [f"{PAGE}/blob/main/my%20folder/model.safetensors"],
     ("org/pipe", "main", "model.safetensors"): [f"{PAGE}/resolve/main/model.safetensors?download=true"],
-    ("org/pipe", COMMIT, "model.safetensors"): [f"{PAGE}/raw/{COMMIT}/model.safetensors#L1"],
     ("org/pipe", COMMIT, ""): [f"{PAGE}/commit/{COMMIT}"],
     ("gpt2", "main", "model.safetensors"): ["https://huggingface.co/gpt2/blob/main/model.safetensors"],
     ("org/tree", "main", ""): ["https://huggingface.co/org/tree/tree/main"],
-    ("org/pipe", "main", "sub"): ["https://hf.co/org/pipe/tree/main/sub"],
 }  # fmt: skip
 FORMS = {form: meaning for meaning, forms in MEANINGS.items() for form in forms}
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_that_people_paste_names_the_same_repo_revision_and_part(form: str) -> None:
-    assert find_source(form).repo_name == RepoName(*FORMS[form])
-
-
-@pytest.mark.parametrize("form", [form for form, (_, revision, _) in FORMS.items() if revision is None])
-def test_the_revision_may_come_apart_from_any_form(form: str) -> None:
-    repo_id, _, part = FORMS[form]
-    assert parse_repo_name(form, "feature/x") == RepoName(repo_id, "feature/x", part)
-
-
-@pytest.mark.parametrize("form", [form for form, (_, revision, _) in FORMS.items() if revision is not None])
-def test_a_revision_given_twice_is_an_error_in_any_form(form: str) -> None:
-    with pytest.raises(SourceError, match="the revision is given twice"):
-        parse_repo_name(form, "v2")
+def test_every_form_names_the_same_repo_and_part_at_one_revision(form: str) -> None:
+    repo_id, revision, part = FORMS[form]
+    assert find_source(form).repo_name == RepoName(repo_id, revision, part)
+    if revision is None:
+        assert parse_repo_name(form, "feature/x") == RepoName(repo_id, "feature/x", part)
+    else:
+        with pytest.raises(SourceError, match="the revision is given twice"):
+            parse_repo_name(form, "v2")
 
 
 NO_MODELS = {
     "hf://datasets/org/data": "a model was expected, found something of the Hub's 'datasets'",
-    "datasets/org/data": "a model was expected, found something of the Hub's 'datasets'",
     "https://huggingface.co/spaces/org/app": "a model was expected, found something of the Hub's 'spaces'",
     "https://huggingface.co/": "this is no page of a model, its folders or files; owner/name",
     f"{PAGE}/discussions/3": "this is no page of a model",
@@ -98,17 +83,15 @@ NO_MODELS = {
     "org//pipe": "it cannot be a repo id",
     "org/a--b": "it cannot be a repo id",
     "a/b?x": "it cannot be a repo id",
-    "a/b#x": "it cannot be a repo id",
     "//127.0.0.1/a": "there is no such file or folder",
     "a/\nb": "it cannot be a repo id",
-    "C:\\models\\llama": "there is no such file or folder",
     "C:/models/llama": "there is no such file or folder",
     "models\\llama": "there is no such file or folder",
     "folder/model.safetensors": "there is no such file or folder",
     "~nobody-of-this-name/x": "there is no such file or folder",
     "": "there is no such file or folder",
     "x" * 5000: "it cannot be a repo id",
-    "a\0b": "it cannot be a repo id",
+    "127.0.0.2:1/org/pipe": "it cannot be a repo id",
 }
 
 
@@ -135,25 +118,13 @@ def test_the_rule_of_repo_ids_is_that_of_the_client_library() -> None:
             assert is_repo_id(text), text
 
 
-def test_a_path_comes_before_the_hub_and_a_stored_name_with_a_slash_behind_it_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_and_a_stored_name_come_before_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_source("all-minilm-l6-v2/").path == find_source("all-minilm-l6-v2").path
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path / "org" / "pipe", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
     assert find_source("org/pipe/").path == Path("org/pipe")
     assert find_source("org/pipe/model.safetensors").path == Path("org/pipe/model.safetensors")
     assert find_source("hf://org/pipe").repo_name == RepoName("org/pipe", None)
-
-
-def test_a_folder_that_may_not_be_looked_at_is_no_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(path: object, **how: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("os.lstat", refused)
-    monkeypatch.setattr("os.stat", refused)
-    with pytest.raises(SourceError, match=r"^Opening closed/model: it cannot be read \(Permission denied\)\.$"):
-        open_checkpoint("closed/model")
 
 
 # A part of a repo, end to end
@@ -176,38 +147,28 @@ def pipe(hub: HubStandIn) -> HubStandIn:
     return hub
 
 
-def same_bits(found: lnsim.NormVectors, tensors: dict[str, object]) -> bool:
-    norms = {name: array for name, array in tensors.items() if "norm" in name}
-    return {n: a.tobytes() for n, a in found.stored.items()} == {n: a.tobytes() for n, a in norms.items()}  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("source", [
-    "org/pipe/text_encoder", "org/pipe@main/text_encoder/", f"org/pipe@{COMMIT}/text_encoder",
-    "org/pipe/text_encoder@main", "hf://org/pipe@main/text_encoder", "{endpoint}/org/pipe/tree/main/text_encoder",
-    "{endpoint}/org/pipe/tree/main/text_encoder?x=y#z",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "source", ["org/pipe/text_encoder", f"org/pipe@{COMMIT}/text_encoder", "{endpoint}/org/pipe/tree/main/text_encoder"]
+)
 def test_the_weights_of_a_sub_folder_are_read_with_its_own_config(pipe: HubStandIn, source: str) -> None:
     source = source.format(endpoint=pipe.endpoint)
     found = lnsim.extract(source)
-    assert same_bits(found, ENCODER)
+    assert norm_bits(found.stored) == norm_bits(ENCODER)
     assert (found.commit, found.model_type, found.provenance["repo_id"]) == (COMMIT, "llama", "org/pipe")
     assert not any("other/" in path for path in pipe.paths())
     opened = open_checkpoint(source)
     assert (opened.repo_id, opened.part) == ("org/pipe", "text_encoder")
     assert opened.where == f"org/pipe@{COMMIT[:12]}/text_encoder"
+    assert f"org/pipe@{COMMIT}/text_encoder\n" in run("inspect", source)[1]
 
 
-@pytest.mark.parametrize(
-    "address", ["{0}/org/pipe/resolve/main", "{1}/org/pipe/blob/main", "org/pipe", "org/pipe@main"]
-)
-def test_one_file_is_read_with_the_config_beside_it_and_an_index_stands_for_its_shards(
-    pipe: HubStandIn, address: str
-) -> None:
+@pytest.mark.parametrize("address", ["{0}/org/pipe/resolve/main", "{1}/org/pipe/blob/main", "org/pipe"])
+def test_one_file_is_read_with_its_config_and_an_index_with_its_shards(pipe: HubStandIn, address: str) -> None:
     address = address.format(pipe.endpoint, pipe.endpoint[7:])
     found = lnsim.extract(f"{address}/other/model.safetensors")
-    assert same_bits(found, OTHER)
+    assert norm_bits(found.stored) == norm_bits(OTHER)
     assert dict(found.config)["num_hidden_layers"] == 2
-    assert same_bits(lnsim.extract(f"{address}/text_encoder/model.safetensors.index.json"), ENCODER)
+    assert norm_bits(lnsim.extract(f"{address}/text_encoder/model.safetensors.index.json").stored) == norm_bits(ENCODER)
 
 
 def test_a_shard_that_is_named_is_read_alone(pipe: HubStandIn) -> None:
@@ -263,15 +224,6 @@ def test_a_mistyped_path_of_three_parts_is_told_as_one(hub: HubStandIn) -> None:
         lnsim.extract("runs/first/checkpoint-500")
 
 
-def test_near_names_are_told_for_every_form(hub: HubStandIn) -> None:
-    for source in ("hf://intfloat/multilingual-e5-smal", f"{hub.endpoint}/intfloat/multilingual-e5-smal/tree/main"):
-        assert "Near names known here: 'multilingual-e5-small'" in run("inspect", source)[2]
-
-
-def test_inspect_names_the_part(pipe: HubStandIn) -> None:
-    assert f"org/pipe@{COMMIT}/text_encoder\n" in run("inspect", "org/pipe/text_encoder")[1]
-
-
 # The Hub's cache
 
 
@@ -288,26 +240,14 @@ def cache(tmp_path: Path) -> Path:
     return home
 
 
-@pytest.mark.parametrize(("below", "part"), [
-    ("", ""),
-    ("/", ""),
-    ("/snapshots", ""),
-    (f"/snapshots/{COMMIT}", ""),
-    (f"/snapshots/{COMMIT}/", ""),
-    (f"/snapshots/{COMMIT}/model.safetensors", "model.safetensors"),
-    (f"/snapshots/{COMMIT}/text_encoder", "text_encoder"),
-    (f"/snapshots/{COMMIT}/other/model.safetensors", "other/model.safetensors"),
-])  # fmt: skip
-def test_a_folder_of_the_hubs_cache_is_the_repo_at_its_commit(
-    hub: HubStandIn, cache: Path, below: str, part: str
-) -> None:
-    opened = open_checkpoint(f"{cache}{below}")
-    assert (opened.repo_id, opened.commit, opened.part) == ("org/pipe", COMMIT, part)
-    assert opened.where == f"org/pipe@{COMMIT}/{part}".rstrip("/")
+def test_a_folder_of_the_cache_is_its_repo(hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for home in (str(cache), f"{cache}/snapshots"):
+        assert (open_checkpoint(home).commit, open_checkpoint(home).part) == (COMMIT, "")
+    for part in ("", "model.safetensors", "text_encoder", "other/model.safetensors"):
+        opened = open_checkpoint(f"{cache}/snapshots/{COMMIT}/{part}")
+        assert (opened.repo_id, opened.commit, opened.part) == ("org/pipe", COMMIT, part)
+        assert opened.where == f"org/pipe@{COMMIT}/{part}".rstrip("/")
     assert hub.requests == []
-
-
-def test_a_snapshot_is_the_repo_from_within_as_well(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(cache / "snapshots" / COMMIT / "other")
     for source in (".", "model.safetensors", "../other"):
         assert open_checkpoint(source).repo_id == "org/pipe"
@@ -327,15 +267,15 @@ def test_refs_main_decides_else_the_only_snapshot_else_they_are_listed(cache: Pa
         open_checkpoint(str(cache))
 
 
-def test_a_cached_commit_or_a_part_of_it_is_read_without_a_request_and_offline_nothing_else_is(
+def test_a_cached_commit_is_read_without_a_request(
     hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}"), OTHER)
-    assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}/text_encoder"), ENCODER)
+    assert norm_bits(lnsim.extract(f"org/pipe@{COMMIT}").stored) == norm_bits(OTHER)
+    assert norm_bits(lnsim.extract(f"org/pipe@{COMMIT}/text_encoder").stored) == norm_bits(ENCODER)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert same_bits(lnsim.extract("org/pipe"), OTHER)
-    assert same_bits(lnsim.extract("hf://org/pipe/text_encoder"), ENCODER)
-    assert same_bits(lnsim.extract("org/pipe@main/other/model.safetensors"), OTHER)
+    assert norm_bits(lnsim.extract("org/pipe").stored) == norm_bits(OTHER)
+    assert norm_bits(lnsim.extract("hf://org/pipe/text_encoder").stored) == norm_bits(ENCODER)
+    assert norm_bits(lnsim.extract("org/pipe@main/other/model.safetensors").stored) == norm_bits(OTHER)
     assert hub.requests == []
     with pytest.raises(OfflineError, match="switched off by HF_HUB_OFFLINE"):
         lnsim.extract("org/other/text_encoder")
@@ -348,14 +288,12 @@ def test_a_snapshot_whose_blobs_were_deleted_says_so_and_what_to_do(
     os.remove(os.path.realpath(cache / "snapshots" / COMMIT / "model.safetensors"))
     source = source.format(cache=cache, commit=COMMIT)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(
-        SourceError, match=r"'model\.safetensors' is a link to a file that is no longer there"
-    ) as caught:
+    said = rf"'model\.safetensors' is a link to a file that is no .*`hf download org/pipe --revision {COMMIT}`"
+    with pytest.raises(SourceError, match=said):
         open_checkpoint(source)
-    assert f"`hf download org/pipe --revision {COMMIT}`" in str(caught.value)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     hub.add("org/pipe", checkpoint_files(OTHER, LLAMA_CONFIG))
-    assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}"), OTHER)
+    assert norm_bits(lnsim.extract(f"org/pipe@{COMMIT}").stored) == norm_bits(OTHER)
 
 
 def test_a_config_whose_blob_was_deleted_is_no_missing_config(cache: Path) -> None:
@@ -371,9 +309,7 @@ def test_a_snapshot_of_some_files_only_says_how_the_rest_is_read(hub: HubStandIn
         open_checkpoint(str(cache))
 
 
-def test_a_cache_that_may_not_be_read_ends_in_one_sentence(
-    hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_is_closed_is_told(hub: HubStandIn, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -381,29 +317,25 @@ def test_a_cache_that_may_not_be_read_ends_in_one_sentence(
     with pytest.raises(SourceError, match=r"Opening snapshots in the Hub's cache: Permission denied\.$"):
         open_checkpoint(str(cache))
     hub.add("org/pipe", checkpoint_files(OTHER, LLAMA_CONFIG))
-    assert same_bits(lnsim.extract(f"org/pipe@{COMMIT}"), OTHER)
+    assert norm_bits(lnsim.extract(f"org/pipe@{COMMIT}").stored) == norm_bits(OTHER)
 
 
 # HF_ENDPOINT
 
 WRONG_ENDPOINTS = {
     "hf-mirror.com": "HF_ENDPOINT is 'hf-mirror.com'; an address such as 'https://hf-mirror.com' was expected",
-    "hf-mirror.com/hub/": "an address such as 'https://hf-mirror.com/hub/' was expected",
-    "localhost:8080": "an address such as 'https://localhost:8080' was expected",
+    "localhost:8080/hub/": "an address such as 'https://localhost:8080/hub/' was expected",
     "": "HF_ENDPOINT is ''; an address such as 'https://host' was expected",
     " https://hf-mirror.com": "HF_ENDPOINT is ' https://hf-mirror.com'",
     "ftp://hf-mirror.com": "HF_ENDPOINT is 'ftp://hf-mirror.com'",
     "https://": "HF_ENDPOINT is 'https://'",
-    "http://[bad": r"HF_ENDPOINT is 'http://\[bad'",
     "https://hf-mirror.com:port": "HF_ENDPOINT is 'https://hf-mirror.com:port'",
     "https://me:secret@hf-mirror.com": "HF_ENDPOINT is 'hf-mirror.com'",
 }
 
 
 @pytest.mark.parametrize("text", WRONG_ENDPOINTS)
-def test_an_endpoint_that_is_no_address_is_one_error_before_any_request(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_that_is_no_address_is_one_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", text)
     for source in ("org/pipe", "https://huggingface.co/org/pipe", "localhost:1/org/pipe"):
         with pytest.raises(HubError, match=WRONG_ENDPOINTS[text]) as caught:
@@ -412,9 +344,7 @@ def test_an_endpoint_that_is_no_address_is_one_error_before_any_request(
     assert find_source("all-minilm-l6-v2").path is not None
 
 
-def test_an_endpoint_that_was_wrong_when_the_client_library_was_loaded_is_told_as_well(
-    hub: HubStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_that_was_wrong_from_the_start_is_told(hub: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "hf-mirror.com")
     with pytest.raises(HubError, match=r"HF_ENDPOINT is 'hf-mirror\.com'"):
         lnsim.extract("org/pipe")
@@ -434,8 +364,3 @@ def test_what_is_no_endpoint_ends_without_a_traceback(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("lnsim: Looking for the Hub: the environment variable HF_ENDPOINT is 'http://[bad';")
     assert done.stderr.count("\n") == 1
-
-
-def test_a_repo_id_is_never_taken_for_an_address_of_the_mirror(hub: HubStandIn) -> None:
-    with pytest.raises(LnsimError, match=r"^Opening "):
-        find_source("127.0.0.2:1/org/pipe")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
 from made_vectors import drawn, made
 
 import lnsim
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.measure.nulls import NullResult, pvalue
 from lnsim.tables import some, table
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def seen(value: Any) -> str:
@@ -78,13 +74,5 @@ def test_roles_and_layers_are_completed_and_listed() -> None:
     found = lnsim.load("all-minilm-l6-v2")
     assert found._ipython_key_completions_() == ["post_attention", "post_mlp", "embedding"] == list(found)
     assert found["post_mlp"]._ipython_key_completions_() == [0, 1, 2, 3, 4, 5] == list(found["post_mlp"])
-    assert {"roles", "source", "notes", "n_vectors"} <= set(dir(found))
     assert "post_mlp" in found
     assert 9 not in found["post_mlp"]
-
-
-def test_a_layer_is_had_by_its_number_and_not_by_its_place() -> None:
-    found = drawn(0, (2, 4, 5, 6, 7))["pre_mlp"]
-    np.testing.assert_array_equal(found[4], found.scale[1])
-    with pytest.raises(lnsim.LnsimError, match="Looking up layer 0 of role 'pre_mlp'"):
-        found[0]

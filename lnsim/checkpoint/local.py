@@ -71,7 +71,7 @@ def _fetch(folder: Path, where: str, traffic: Traffic) -> Fetch:
         for shard, span in jobs:
             named = file_in(where, shard)
             with _opened(folder / shard, named) as file:
-                found.append(_read_at(file, span, where=named))
+                found.append(_read_at(file, span.start, span.stop, where=named))
             traffic.count(received=len(span))
             progress(len(found), len(jobs))
         return found
@@ -83,8 +83,7 @@ def _read_start(folder: Path, name: str, where: str, traffic: Traffic, n_bytes: 
     """The first bytes of a file beside the shards, as far as it goes."""
     where = file_in(where, name)
     with _opened(folder / name, where) as file:
-        size = min(n_bytes, os.fstat(file.fileno()).st_size)
-        data = _read_at(file, ByteRange(0, size), where=where) if size else b""
+        data = _read_at(file, 0, min(n_bytes, os.fstat(file.fileno()).st_size), where=where)
     traffic.count(received=len(data))
     return data
 
@@ -215,18 +214,18 @@ def _read_small(folder: Path, name: str, where: str) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_JSON_BYTES:
             raise FormatError(f"Reading {where}: at most {MAX_JSON_BYTES} bytes were expected, the file has {size}.")
-        return _read_at(file, ByteRange(0, size), where=where) if size else b""
+        return _read_at(file, 0, size, where=where)
 
 
 def _read_header(path: Path, *, where: str) -> Header:
     with _opened(path, where) as file:
         size, other = os.fstat(file.fileno()).st_size, other_format(path.name)
         n_bytes = min(size, DISGUISE_BYTES if other is None else other[1])
-        start = _read_at(file, ByteRange(0, n_bytes), where=where) if size else b""
+        start = _read_at(file, 0, n_bytes, where=where)
         if other is not None:
-            return other[0](lambda span: _read_at(file, span, where=where), start, size, where)
+            return other[0](lambda span: _read_at(file, span.start, span.stop, where=where), start, size, where)
         stop = header_end(start, size, where=where)
-        return parse_header(_read_at(file, ByteRange(0, stop), where=where), size, where=where, lenient=True)
+        return parse_header(_read_at(file, 0, stop, where=where), size, where=where, lenient=True)
 
 
 def _check_file(path: Path, where: str, *, what: str = "file") -> None:
@@ -259,23 +258,18 @@ def _opened(path: Path, where: str) -> Iterator[FileIO]:
         yield file
 
 
-def _read_at(file: FileIO, span: ByteRange, *, where: str) -> bytes:
-    """All bytes of the range: one reading may bring fewer than asked for. The file is this reader's own."""
-    pieces: list[bytes] = []
-    position = span.start
+def _read_at(file: FileIO, start: int, stop: int, *, where: str) -> bytes:
+    """All of the bytes `[start, stop)`: one reading may bring fewer than asked for. The file is this reader's own."""
+    data = bytearray()
     try:
-        file.seek(position)
-        while position < span.stop:
-            piece = file.read(span.stop - position)
-            if not piece:
-                raise RangeError(
-                    f"Reading bytes {span.start} to {span.stop} of {where}: the file ends at byte {position}."
-                )
-            pieces.append(piece)
-            position += len(piece)
+        file.seek(start)
+        while piece := file.read(stop - start - len(data)):
+            data += piece
     except OSError as error:
         raise _unreadable(error, where) from error
-    return b"".join(pieces)
+    if start + len(data) < stop:
+        raise RangeError(f"Reading bytes {start} to {stop} of {where}: the file ends at byte {start + len(data)}.")
+    return bytes(data)
 
 
 def _unreadable(error: OSError | ValueError, where: str) -> SourceError:

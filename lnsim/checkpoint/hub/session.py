@@ -35,7 +35,6 @@ _MIN_RATE = 50_000  # bytes a second that a long answer must reach on the whole
 _KEPT_OPEN = 128
 _SHUT_BOTH_WAYS = 2
 _PROXY = re.compile(r"([\w.-]+|\[[\da-f:.]+\])(:\d+)?", re.IGNORECASE)
-_STOPPED = "the reading was stopped"
 
 
 class UnreachableError(TryAgainError):
@@ -122,7 +121,7 @@ class Client:
                 yield answer
         except (httpx.HTTPError, UnicodeError) as error:
             if self.closed.is_set():
-                raise ClosedError(_STOPPED) from None
+                raise ClosedError from None
             if isinstance(error, httpx.RemoteProtocolError) and answer is not None and answer.missing:
                 raise TryAgainError(f"the body ended {answer.missing} bytes early") from None
             raise _failure(error, url) from None
@@ -130,9 +129,9 @@ class Client:
             _quiet.reset(token)
 
     def _send(self, url: httpx.URL, headers: Mapping[str, str], at_the_hub: bool) -> httpx.Response:
-        self._go_on()
-        session = _session()
-        asked = self.settings
+        if self.closed.is_set():
+            raise ClosedError
+        session, asked = _session(), self.settings
         timeout = httpx.Timeout(asked.read_timeout, connect=asked.connect_timeout, pool=asked.total_timeout)
         extensions = {"trace": self._watch}
         request = session.build_request("GET", url, headers=dict(headers), timeout=timeout, extensions=extensions)
@@ -142,17 +141,13 @@ class Client:
         login = httpx.USE_CLIENT_DEFAULT if at_the_hub else httpx.Auth()
         return session.send(request, stream=True, follow_redirects=False, auth=login)
 
-    def _go_on(self) -> None:
-        if self.closed.is_set():
-            raise ClosedError(_STOPPED)
-
     def _watch(self, event: str, told: Mapping[str, Any]) -> None:
         """Called by the HTTP library at each step: remember the connection, and go no further where all is closed."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             with self._lock:
                 self._streams.add(told["return_value"])
-        if event.endswith(".started") and "close" not in event:
-            self._go_on()
+        if event.endswith(".started") and "close" not in event and self.closed.is_set():
+            raise ClosedError
 
     def aside(self, work: Callable[[], B]) -> Future[B]:
         """Do one thing beside the caller's own."""

@@ -245,7 +245,7 @@ class Transport:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if self.client.closed.wait(min(left, _STEP)) or self._given_up.is_set():
-                raise ClosedError("the reading was stopped")
+                raise ClosedError
 
 
 def parse_address(url: str) -> httpx.URL:
