@@ -1,18 +1,22 @@
-"""Running a notebook's cells in a test's own process until a name is there: what they computed, without a page."""
+"""Running a notebook's cells in a test's own process: what they computed, without a page, and what is on record of it."""
 
 from __future__ import annotations
 
 import ast
+import io
 import json
 from pathlib import Path
 from typing import Any
 from unittest.mock import DEFAULT, patch
 
+import pandas as pd
+
 from lnsim.report.page import Page
 
-__all__ = ["computed", "defined"]
+__all__ = ["check_on_record", "computed", "defined"]
 
-NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = ROOT / "notebooks"
 
 
 def computed(number: str, name: str) -> dict[str, Any]:
@@ -35,3 +39,11 @@ def defined(number: str) -> dict[str, Any]:
     variables: dict[str, Any] = {}
     exec(compile(ast.Module(kept, []), path.stem, "exec"), variables)
     return variables
+
+
+def check_on_record(study: str, name: str, found: pd.DataFrame) -> None:
+    """Hold a table against the recorded one, row by row, as closely as its twelve digits allow."""
+    written = io.StringIO(found.to_csv(index=found.index.name is not None))
+    recorded = pd.read_csv(ROOT / "data" / "tables" / study / f"{name}.csv")
+    found = pd.read_csv(written)
+    pd.testing.assert_frame_equal(found, recorded[list(found.columns)], check_dtype=False, rtol=1e-9, atol=1e-12)

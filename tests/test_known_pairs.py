@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from notebook_cells import computed
+from notebook_cells import check_on_record, computed
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.metrics import pairwise
-from lnsim.measure.nulls import holm
 from lnsim.measure.permutation import permutation_test
 from lnsim.study.catalog import load_study
 from lnsim.study.vectors import study_vectors
@@ -41,9 +39,8 @@ def judged(notebook: dict[str, Any]) -> pd.DataFrame:
     return notebook["one_by_one"].set_index(["pair", "norms"])
 
 
-def test_the_strangers_are_those_on_record(judged: pd.DataFrame) -> None:
-    found = judged[judged["group"] == "independent"].index.get_level_values("pair")
-    assert set(found) == {f"{STUDY.labels[a]} × {STUDY.labels[b]}" for a, b in STRANGERS}
+def test_relatives_and_strangers_have_the_figures_on_record(notebook: dict[str, Any]) -> None:
+    check_on_record("small_models", "03_pairs_by_norms", notebook["one_by_one"])
 
 
 @pytest.mark.parametrize("kind", ["exact_copy", "fine_tune", "common_ancestor"])
@@ -52,52 +49,21 @@ def test_relatives_reach_the_smallest_p_there_is_by_every_correlation(judged: pd
     assert len(rows) >= 2
     assert (rows[["pvalue", "p_ranks", "p_without"]] == LEAST).all(axis=None)
     assert (rows["p_holm"] < 0.001).all()
+    assert (rows["carriers"] == "many").all()
 
 
-def test_copies_are_found_bit_for_bit_and_the_fine_tune_keeps_its_pattern(judged: pd.DataFrame) -> None:
-    assert (judged.loc[judged["relation"] == "exact_copy", "r"] > 1 - 1e-12).all()
-    assert judged.loc[judged["relation"] == "fine_tune", "r"].between(0.9999, 0.99999).all()
-
-
-def test_no_stranger_is_significant_after_adjustment(judged: pd.DataFrame) -> None:
-    strangers = judged[judged["group"] == "independent"]
-    assert len(strangers) == 12
-    assert (strangers["p_holm"] > 0.05).all()
-    assert (strangers["p_ranks"] > 0.05).all()
-    assert holm(strangers["pvalue"].tolist()) == pytest.approx(strangers["p_holm"].tolist())
-
-
-@pytest.mark.parametrize(
-    ("pair", "norms", "r", "p", "by_ranks"),
-    [
-        ("MiniLM-L6 × e5", "attention", 0.005, 0.45, 0.14),
-        ("MiniLM-L6 × e5", "MLP", 0.024, 0.27, 0.24),
-        ("MiniLM-L3 × e5", "attention", 0.010, 0.34, 0.09),
-        ("MiniLM-L3 × e5", "MLP", 0.007, 0.42, 0.29),
-        ("whisper-tiny × MiniLM-L6", "encoder attention", -0.026, 0.77, None),
-        ("whisper-tiny × MiniLM-L6", "encoder MLP", -0.056, 0.91, None),
-        ("whisper-tiny × e5", "encoder attention", -0.052, 0.93, None),
-        ("whisper-tiny × MiniLM-L6", "decoder attention", 0.105, 0.0058, 0.18),
-    ],
-)
-def test_strangers_have_the_figures_on_record(
-    judged: pd.DataFrame, pair: str, norms: str, r: float, p: float, by_ranks: float | None
+def test_no_stranger_is_significant_after_adjustment_and_the_whisper_decoder_keeps_its_small_p(
+    judged: pd.DataFrame,
 ) -> None:
-    row, near = judged.loc[(pair, norms)], 0.015 if norms.startswith("encoder") else 6e-3
-    assert row["r"] == pytest.approx(r, abs=6e-4)
-    assert row["pvalue"] == pytest.approx(p, abs=near)
-    assert by_ranks is None or row["p_ranks"] == pytest.approx(by_ranks, abs=near)
-
-
-def test_the_whisper_decoder_keeps_its_small_p_in_view_beside_what_speaks_against_it(judged: pd.DataFrame) -> None:
-    row = judged.loc[("whisper-tiny × MiniLM-L6", "decoder attention")]
-    assert row["pvalue"] == pytest.approx(0.006, abs=0.002)
-    assert row["p_holm"] == pytest.approx(0.07, abs=0.01)
-    assert (row["carriers"], row["extremes"]) == ("99, 223", 7)
-    assert (row["r_without"], row["p_without"]) == (pytest.approx(0.014, abs=2e-3), pytest.approx(0.31, abs=0.03))
     strangers = judged[judged["group"] == "independent"]
-    assert (strangers["pvalue"] < 0.05).sum() == 1
-    assert (judged.loc[judged["group"] == "related", "carriers"] == "many").all()
+    pairs = {f"{STUDY.labels[a]} × {STUDY.labels[b]}" for a, b in STRANGERS}
+    assert set(strangers.index.get_level_values("pair")) == pairs
+    assert len(strangers) == 12
+    assert (strangers[["p_holm", "p_ranks"]] > 0.05).all(axis=None)
+    (row,) = strangers[strangers["pvalue"] < 0.05].itertuples()
+    assert row.Index == ("whisper-tiny × MiniLM-L6", "decoder attention")
+    assert (row.pvalue, row.p_holm) == (pytest.approx(0.006, abs=0.002), pytest.approx(0.07, abs=0.01))
+    assert (row.carriers, row.extremes, row.p_without) == ("99, 223", 7, pytest.approx(0.31, abs=0.03))
 
 
 def test_r_without_a_channel_is_that_of_the_others(notebook: dict[str, Any]) -> None:
@@ -115,18 +81,6 @@ def test_one_channel_that_two_strangers_share_is_named_whatever_the_sign_of_r(no
     assert notebook["extreme_channels"](a)[0] == 50
     quiet = notebook["without_extremes"](a)
     assert abs(quiet).max() < 5
-
-
-def test_the_common_ancestor_is_found_and_its_misses_are_seen(
-    models: dict[str, NormVectors], judged: pd.DataFrame
-) -> None:
-    """r = 0.436 and 0.558 over equal numbers, where the best partners are other layers, and one layer has none."""
-    assert judged.loc[("MiniLM-L6 × MiniLM-L3", "attention"), "r"] == pytest.approx(0.436, abs=5e-4)
-    assert judged.loc[("MiniLM-L6 × MiniLM-L3", "MLP"), "r"] == pytest.approx(0.558, abs=5e-4)
-    r = pairwise(models["minilm"]["post_attention"].scale, models["l3"]["post_attention"].scale, "pearson")
-    assert r.max(axis=0) == pytest.approx([0.972, 0.936, -0.184], abs=1e-3)
-    assert r.argmax(axis=0).tolist()[:2] == [1, 4]
-    assert (np.diag(r)[:2] < r.max(axis=0)[:2]).all()
 
 
 @pytest.mark.parametrize("correlation", ["pearson", "spearman", "winsorised", "trimmed"])
