@@ -1,4 +1,4 @@
-"""Running a notebook's cells in a test's own process: what they computed, without a page, and what is on record of it."""
+"""Running a notebook's cells in a test's own process: what they computed, without a page; and its recorded tables."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from command_line import run
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
-from studies_lineage import lineage
 
 import lnsim
 from lnsim.atlas import search, store
@@ -20,7 +19,6 @@ from lnsim.atlas.store import Atlas, Wanted
 from lnsim.checkpoint.extract import extract
 from lnsim.measure.judge import matched_rows
 from lnsim.measure.parted_test import parted_test
-from lnsim.paths import stored_models
 
 N_PLANTED, N_MODELS, SIZE, LAYERS = 5, 130, 256, 3
 
@@ -136,21 +134,6 @@ def test_what_was_screened_out_would_not_have_stood_out(synthetic: Atlas) -> Non
         if similarity(sketch(vectors[a]), sketch(vectors[b])) < least:
             rows = matched_rows(vectors[a], vectors[b])
             assert parted_test(rows.stacks, 8_385).pvalue * 8_385 > 0.05
-
-
-@pytest.mark.slow
-def test_of_the_zoo_every_derived_model_of_a_visible_kind_has_its_lineage_first_and_no_stranger_is_called_strong(
-    tmp_path: Path,
-) -> None:
-    zoo = [name for name, path in stored_models().items() if path.parent.name == "zoo"]
-    atlas = Atlas(tmp_path)
-    list(atlas.add(Wanted(name) for name in zoo))
-    root, visible = lineage()
-    strong = [one for one in search.pairs(atlas).found if one["strength"] in ("strong", "identical")]
-    assert [(one["a"], one["b"]) for one in strong if root[one["a"]] != root[one["b"]]] == []
-    for name in visible:
-        first = search.relatives(atlas, lnsim.load(name), 999).found[0]
-        assert root[first["b"]] == root[name], name
 
 
 # The command line

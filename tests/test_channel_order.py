@@ -39,16 +39,6 @@ def test_most_models_with_fixed_positions_are_found_and_hardly_one_of_the_others
     assert sum(fired["learned"]) + sum(fired["rotary"]) <= 2
 
 
-def test_the_whisper_encoder_has_an_order_of_its_own_and_its_decoder_has_none() -> None:
-    roles = lnsim.load("whisper-tiny.en").roles
-    found = {
-        tower: channel_order(np.concatenate([one.scale for one in roles.values() if one.tower == tower]))
-        for tower in ("encoder", "decoder")
-    }
-    assert found["encoder"] < 0.001
-    assert found["decoder"] > 0.05
-
-
 def test_too_few_channels_and_a_constant_row_are_refused() -> None:
     with pytest.raises(ComparisonError, match=r"expected rows of 16 channels or more, found \(5, 8\)"):
         channel_order(noise(0, 8))

@@ -10,10 +10,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.animation import FuncAnimation
 from matplotlib.figure import Figure
+from PIL import Image
 
 from lnsim.errors import NotebookError
-from lnsim.report.saving import claim_folder, figure_bytes, save_figure, save_table, write_whole
+from lnsim.report.saving import claim_folder, figure_bytes, save_animation, save_figure, save_table, write_whole
 
 
 @pytest.fixture
@@ -35,6 +37,19 @@ def test_a_figure_drawn_twice_gives_the_same_bytes(kind: str) -> None:
         return made
 
     assert once() == once()
+
+
+def test_an_animation_is_the_same_bytes_twice_and_has_a_picture_for_each_step(tmp_path: Path) -> None:
+    def once(folder: Path) -> bytes:
+        figure, ax = plt.subplots()
+        (point,) = ax.plot([0], [0], "o")
+        made = save_animation(FuncAnimation(figure, lambda n: point.set_ydata([n / 60]), 2), figure, folder, "07_toy")
+        plt.close(figure)
+        return made
+
+    assert once(tmp_path / "1") == once(tmp_path / "2") == (tmp_path / "1" / "07_toy.gif").read_bytes()
+    with Image.open(tmp_path / "1" / "07_toy.gif") as picture:
+        assert (picture.format, picture.n_frames) == ("GIF", 2)
 
 
 def test_both_files_say_what_they_were_made_from_and_not_when(tmp_path: Path, drawn: Figure) -> None:

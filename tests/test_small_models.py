@@ -1,4 +1,4 @@
-"""The stored vectors of data/vectors/small_models, read with the safetensors package: their record, and what is said of them."""
+"""The stored vectors of data/vectors/small_models, read with the safetensors package, and what is on record of them."""
 
 from __future__ import annotations
 
