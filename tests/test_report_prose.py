@@ -14,17 +14,12 @@ def test_a_formula_becomes_mathml_in_its_own_box_or_in_the_line() -> None:
     assert "<p><div" not in html
     assert "$" not in html
     assert 'display="inline"' in prose_html("with $c_a$ as above")
+    assert "study’s r is −0.5" in prose_html("study's r is -0.5")
 
 
 def test_headings_of_sections_get_ids() -> None:
     assert '<h2 id="what-this-does-and-does-not-show">' in prose_html("## What this does and does not show")
     assert slug("γ") == "section"
-
-
-def test_text_gets_typographic_signs_and_code_does_not() -> None:
-    html = prose_html("study's r is -0.5, `a='-1'`")
-    assert "study’s r is −0.5" in html
-    assert "-1" in html
 
 
 def test_pieces_of_a_page_pass_the_allow_list_unchanged() -> None:
