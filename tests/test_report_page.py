@@ -16,8 +16,8 @@ from lnsim import plots
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import project_root
 from lnsim.report import page as module
+from lnsim.report.html import clean_html
 from lnsim.report.page import PAGE_MIME, Page
-from lnsim.report.prose import clean_html
 from lnsim.report.saving import PAGE_VARIABLE
 
 SOURCE = project_root() / "data" / "vectors"

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from lnsim.errors import NotebookError
-from lnsim.report.prose import clean_html
+from lnsim.report.html import clean_html
 from lnsim.report.table import cell_text, table
 from studies.pictures import Strip
 

@@ -17,7 +17,7 @@ from lnsim.checkpoint.source import Progress
 from lnsim.errors import NotebookError
 from lnsim.measure.many import Relation
 from lnsim.paths import extract_name, notebooks_dir, project_root
-from lnsim.report.notebooks import execute, notebook_by_name
+from lnsim.report.notebooks import Notebook, execute, question_of
 from lnsim.report.pair_view import Comparison
 from lnsim.report.saving import NOT_WRITTEN, claim_folder, write_whole, writing
 from lnsim.text import json_text, printable
@@ -91,8 +91,9 @@ def _write_page(
             _keep(path, one)
         for name, content in record.items():
             write_whole(folder / f"{name}.json", (json_text(content, indent=1) + "\n").encode("utf-8"))
-    notebook = notebook_by_name(notebooks_dir(), which)
-    executed = folder / notebook.path.name
+    path = notebooks_dir() / f"{which}.ipynb"
+    notebook = Notebook(which, path, question_of(path))  # it is no study's, and has no number
+    executed = folder / path.name
     outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
     if outcome.error is not None:
         raise NotebookError(NOT_WRITTEN["failed"].format(folder=folder, error=outcome.error, executed=executed))
