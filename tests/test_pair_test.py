@@ -34,13 +34,6 @@ def test_r_and_p_are_those_of_the_permutation_test_with_the_same_orders() -> Non
     assert found.pvalue_se == pytest.approx((found.pvalue * (1 - found.pvalue) / (1 + found.n_permutations)) ** 0.5)
 
 
-def test_stacks_of_two_widths_count_by_their_rows() -> None:
-    wide, narrow = (rows(0, 3, 64), rows(1, 3, 64)), (rows(2, 1, 32), rows(2, 1, 32))
-    both = pair_test([wide, narrow], most=200)
-    assert both.n_rows == 4
-    assert both.r == pytest.approx((3 * pair_test([wide], most=200).r + 1.0) / 4)
-
-
 def test_strangers_are_told_after_some_hundred_and_relatives_when_the_level_is_settled() -> None:
     assert pair_test([(rows(0), rows(1))]).n_permutations == 200
     found = pair_test([blend(0.9)])
