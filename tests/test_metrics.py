@@ -16,7 +16,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.metrics import METRICS, pairwise, row_statistics, undefined_rows
+from lnsim.measure.metrics import METRICS, pairwise, undefined_rows
+from lnsim.measure.rows import row_statistics
 
 Row = npt.NDArray[np.float64]
 
