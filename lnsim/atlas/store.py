@@ -175,14 +175,13 @@ def write_rows(folder: Path, hidden_size: int, start: int, sketches: Sequence[Sk
             array[start:stop] = values
 
 
-def read_block(folder: Path, hidden_size: int, start: int, stop: int, roles: Iterable[str] | None = None) -> Sketch:
+def read_block(folder: Path, hidden_size: int, start: int, stop: int) -> Sketch:
     """The sketches of some rows by role, shape ``(stop - start, hidden_size)``; zeros for no such norm."""
     found: dict[str, Floats] = {}
     for role, array in _group(folder, hidden_size, "r").arrays():
-        if roles is None or role in roles:
-            part = np.asarray(array[start : min(stop, array.shape[0])], dtype=np.float32)
-            short = stop - start - len(part)
-            found[role] = np.pad(part, ((0, short), (0, 0))) if short else part
+        part = np.asarray(array[start : min(stop, array.shape[0])], dtype=np.float32)
+        short = stop - start - len(part)
+        found[role] = np.pad(part, ((0, short), (0, 0))) if short else part
     return found
 
 
