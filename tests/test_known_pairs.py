@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from notebook_cells import check_on_record, computed
@@ -64,23 +63,6 @@ def test_no_stranger_is_significant_after_adjustment_and_the_whisper_decoder_kee
     assert row.Index == ("whisper-tiny × MiniLM-L6", "decoder attention")
     assert (row.pvalue, row.p_holm) == (pytest.approx(0.006, abs=0.002), pytest.approx(0.07, abs=0.01))
     assert (row.carriers, row.extremes, row.p_without) == ("99, 223", 7, pytest.approx(0.31, abs=0.03))
-
-
-def test_r_without_a_channel_is_that_of_the_others(notebook: dict[str, Any]) -> None:
-    a, b = (np.random.default_rng(seed).standard_t(3, size=(3, 40)) for seed in (0, 1))
-    found = notebook["r_without_each"](a, b)
-    for channel in range(40):
-        x, y = np.delete(a, channel, 1), np.delete(b, channel, 1)
-        assert found[channel] == pytest.approx(np.mean([np.corrcoef(x[i], y[i])[0, 1] for i in range(3)]), abs=1e-12)
-
-
-def test_one_channel_that_two_strangers_share_is_named_whatever_the_sign_of_r(notebook: dict[str, Any]) -> None:
-    a, b = (np.random.default_rng(seed).standard_t(3, size=(1, 200)) * 0.1 for seed in (0, 1))
-    a[0, 50], b[0, 50] = 9, -7
-    assert notebook["carriers"](a, b, np.corrcoef(a[0], b[0])[0, 1], 0.15, 8) == "50"
-    assert notebook["extreme_channels"](a)[0] == 50
-    quiet = notebook["without_extremes"](a)
-    assert abs(quiet).max() < 5
 
 
 @pytest.mark.parametrize("correlation", ["pearson", "spearman", "winsorised", "trimmed"])

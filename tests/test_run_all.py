@@ -128,11 +128,9 @@ def test_the_network_is_asked_only_for_the_source_hub(run_all: ModuleType, monke
 @pytest.mark.parametrize(
     ("words", "made"),
     [
-        ("--study small_models", []),
         ("--study solar_glm --source hub", []),
         ("--study solar_glm --source replica --only 00", ["vectors of solar_glm"]),
         ("--study solar_glm --source replica", ["vectors of solar_glm", "matrices of solar_glm"]),
-        ("--study small_models solar_glm", []),
     ],
 )
 def test_a_replica_is_made_only_where_it_is_asked_for(

@@ -80,21 +80,6 @@ def test_every_tensor_has_its_bytes_origin_hash_package_and_licence_on_record(fa
     assert config.get("hidden_size", config.get("d_model")) == fact["hidden_size"]
 
 
-@pytest.mark.parametrize(
-    ("name", "roles"),
-    [
-        ("all-minilm-l6-v2", {"post_attention": 6, "post_mlp": 6, "embedding": 1}),
-        ("multilingual-e5-small", {"post_attention": 12, "post_mlp": 12, "embedding": 1}),
-        ("smollm2-135m-instruct", {"pre_attention": 30, "pre_mlp": 30, "final": 1}),
-        ("whisper-tiny.en", {"pre_attention": 4, "pre_cross_attention": 4, "pre_mlp": 4, "final": 1,
-                             "encoder/pre_attention": 4, "encoder/pre_mlp": 4, "encoder/final": 1}),
-    ],
-)  # fmt: skip
-def test_stored_norms_have_their_roles(name: str, roles: dict[str, int]) -> None:
-    everything = lnsim.load(name).roles
-    assert {role: len(vectors.layers) for role, vectors in everything.items()} == roles
-
-
 @pytest.mark.parametrize("fact", FACTS, ids=NAMES)
 def test_the_readme_has_a_true_row_for_every_file_and_its_licence_a_text_and_a_notice(fact: dict[str, Any]) -> None:
     readme = (ROOT / "data" / "README.md").read_text(encoding="utf-8").splitlines()

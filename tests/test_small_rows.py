@@ -48,15 +48,3 @@ def test_relatives_are_strong_and_strangers_are_not(a: str, b: str, models: dict
     assert (found.strength == "strong") == (frozenset((a, b)) in RELATED)
     if frozenset((a, b)) not in RELATED:
         assert (found.pvalue or 0) > 0.05
-
-
-def test_of_the_cut_model_the_tokens_tell_and_the_value_rows_do_not(models: dict[str, NormVectors]) -> None:
-    """Its first and last block are others of the parent's twelve than those that the sibling kept."""
-    found = weigh_rows(
-        models["all-minilm-l6-v2"], models["paraphrase-minilm-l3-v2"], n_permutations=199, same_token_ids=True
-    )
-    assert found.values is not None
-    assert found.values.pvalue > 0.05
-    assert found.tokens is not None
-    assert (found.tokens.n_signs, found.tokens.n_matched) == (384, 384)
-    assert found.tokens.pvalue < 1e-80
