@@ -113,12 +113,3 @@ PIECES = {
 @pytest.mark.parametrize(("found", "pieces"), PIECES.values(), ids=PIECES)
 def test_notebook_06_finds_layers_piece_by_piece(found: pd.DataFrame, pieces: list[tuple[str, str]]) -> None:
     assert [(one["layers_first"], one["layers_second"]) for one in defined("06")["pieces"](found)] == pieces
-
-
-def test_a_depth_expanded_stack_is_two_pieces_that_overlap_in_the_origin_and_two_layers_far_apart_are_no_run() -> None:
-    in_runs, layers = defined("06")["in_runs"], stack(32, hidden_size=1024)
-    found = in_runs(matrix(layers, noisy(layers[YI])))
-    assert [(run[0][0], run[-1][0]) for run in found] == [(0, 27), (28, 47)]
-    assert [(run[0][1], run[-1][1]) for run in found] == [(0, 27), (12, 31)]
-    apart = in_runs(matrix(stack(12), noisy(stack(12)[[2, 5]])))
-    assert [[one[:2] for one in run] for run in apart] == [[(0, 2)], [(1, 5)]]

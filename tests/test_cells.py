@@ -1,14 +1,12 @@
-"""The three frames: equal to the recorded tables, and plain where something is missing."""
+"""The three frames, plain where something is missing; their numbers are on record (`test_recorded_tables.py`)."""
 
 from __future__ import annotations
 
 import functools
 
 import numpy as np
-import pandas as pd
 import pytest
 from made_vectors import drawn, made
-from notebook_cells import ROOT, check_on_record
 
 import lnsim
 from lnsim.errors import ComparisonError
@@ -19,22 +17,6 @@ from lnsim.study.catalog import load_study
 @functools.cache
 def models() -> dict[str, lnsim.NormVectors]:
     return {model.key: lnsim.load(model.stored) for model in load_study("small_models").models}
-
-
-def test_the_terms_of_notebook_01_come_out_of_cells() -> None:
-    frame = cells(models(), [("smollm2", "smollm2")], ["pre_attention", "pre_mlp"])
-    found = frame[(frame.layer_a == 0) & (frame.layer_b != 0)]
-    renamed = found.rename(columns={"layer_b": "layer", "pearson": "r", "share_b": "share"})
-    check_on_record("small_models", "01_terms", renamed[["layer", "cosine", "mean_term", "r", "share"]])
-
-
-def test_the_pairs_of_notebook_03_come_out_of_cells() -> None:
-    expected = pd.read_csv(ROOT / "data" / "tables" / "small_models" / "03_pairs_by_layer.csv")
-    frame = cells(models(), expected[["a", "b"]].drop_duplicates().to_numpy().tolist(), expected.role.unique())
-    frame = frame.rename(columns={"layer_a": "layer", "pearson": "r"})
-    found = frame[frame.offset == 0].set_index(["a", "b", "role", "layer"])
-    found = found.loc[expected.set_index(found.index.names).index, ["cosine", "mean_term", "r"]]
-    check_on_record("small_models", "03_pairs_by_layer", found.reset_index())
 
 
 def test_statistics_are_those_of_each_vector() -> None:

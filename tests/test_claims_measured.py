@@ -68,13 +68,6 @@ def test_a_layer_beyond_the_last_is_the_block_that_predicts_further_tokens() -> 
     assert lookup.missing([Cell(ROLE, Vector("a", 2))]) == ["a 2"]
 
 
-def test_models_of_different_hidden_sizes_and_missing_ones_give_nothing() -> None:
-    lookup, cell = pair([3.0, 4.0], [4.0, 3.0, 1.0])
-    assert lookup.bounds("cosine", cell) == []
-    assert lookup.bounds("cosine", Cell(ROLE, cell.a, Vector("z", 0))) == []
-    assert lookup.missing([Cell(ROLE, cell.a, Vector("z", 0))]) == ["z"]
-
-
 class WithoutEnds(Measured):
     """As printed numbers are: of a vector the mean is known, and not every value."""
 

@@ -49,14 +49,6 @@ def test_moved_layers_keep_their_order_beyond_both_nulls(origin: list[int]) -> N
     assert max(channels[name].pvalue for name in ("offset", "match", "match_mean")) == 0.01
 
 
-def test_strangers_of_layers_without_likeness_stay_inside_the_null_of_shuffled_layers() -> None:
-    a, b = np.random.default_rng(3).normal(size=(2, 12, 256))
-    first, again = (layer_nulls(matrix(a, b), 199, seed=0) for _ in range(2))
-    assert min(null.pvalue for null in first.values()) > 0.05
-    assert [null.pvalue for null in first.values()] == [null.pvalue for null in again.values()]
-    assert layer_nulls(matrix(stack(3), noisy(stack(3))), 999, 0)["margin"].pvalue > 0.1  # too few orders of 3 layers
-
-
 def test_a_null_over_layers_holds_the_measures_of_matrices_with_their_columns_permuted() -> None:
     found = matrix(stack(6, seed=1), stack(7, seed=2))
     orders, nulls = layer_orders(7, 20, 5), layer_nulls(found, 20, 5)

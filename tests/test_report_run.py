@@ -88,14 +88,6 @@ def again(first: First, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Firs
     return First(home, first.outcomes)
 
 
-def test_a_plan_runs_what_the_study_has_parameters_for_and_says_why_not_the_rest() -> None:
-    numbers = [Notebook(n, Path(f"{n}_a.ipynb"), "Q?") for n in ("01", "10", "09")]
-    plan = plan_study("small_models", "auto", numbers, asked=True)
-    assert [n.number for n in plan.notebooks] == ["01"]
-    assert plan.not_run["10"] == load_study("small_models").not_run["10"]
-    assert "09" in plan.not_run
-
-
 def test_a_study_without_vectors_is_named_with_the_command_and_is_an_error_when_asked_for() -> None:
     first, other = (Notebook(number, Path(f"{number}_a.ipynb"), "A question?") for number in ("03", "14"))
     command = "python run_all.py --study solar_glm --source hub"
