@@ -116,6 +116,9 @@ def test_the_folder_of_a_report_holds_the_extracts_the_record_and_what_makes_it_
     assert given["command"] == f"lnsim matrix {' '.join(MINILM)} --permutations 9999 --report {folder}"
     record = json.loads((folder / "matrix.json").read_text("utf-8"))
     assert (record["models"], len(record["pairs"])) == (list(MINILM), 3)
+    code, _, err = run("matrix", *MINILM[:2], *FEW, "--report", str(folder))
+    assert code == 1
+    assert f"it holds a report on other models ({', '.join(MINILM)})" in err
 
 
 @pytest.mark.slow
