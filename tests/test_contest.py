@@ -17,16 +17,6 @@ LEVELS = levels_of(MODELS, ROLES)
 ORDERS = channel_orders(48, N, SEED)
 
 
-def test_a_level_holds_every_model_that_has_the_layer_in_their_order_and_of_biases_those_that_have_one() -> None:
-    alone = [(level.role, level.layer) for level in LEVELS if len(level.members) == 1]
-    assert alone == [(role, layer) for role in ROLES for layer in (3, 4, 5)]
-    first = LEVELS[0]
-    assert first.members.tolist() == list(range(len(KEYS)))
-    assert np.array_equal(first.rows[KEYS.index("child")], MODELS["child"]["pre_attention"].scale[0])
-    levels = levels_of(MODELS, ROLES, bias=True)
-    assert {tuple(level.members.tolist()) for level in levels} == {(KEYS.index("odd"),)}
-
-
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_value_stands_on_every_level_that_both_models_have(metric: str) -> None:
     found = by_level(LEVELS, len(KEYS), metric)[:, KEYS.index("root"), KEYS.index("child")]
