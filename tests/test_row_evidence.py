@@ -58,6 +58,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def weighed(a: Path, b: Path, **how: bool) -> RowEvidence:
+    found = lnsim.compare(a, b, n_permutations=199, evidence=True, **how).rows
+    assert found is not None
+    return found
+
+
 def test_a_permuted_child_is_silent_in_its_norms_and_strong_in_its_rows(folder: Path) -> None:
     code, out, err = run("compare", str(folder / "parent"), str(folder / "child"), *EVIDENCE)
     assert (code, err) == (0, "")
@@ -84,12 +90,10 @@ def test_strangers_show_nothing_and_the_record_holds_every_test(folder: Path) ->
 
 def test_equal_ids_are_equal_tokens_only_where_somebody_says_so(folder: Path) -> None:
     a, b = folder / "parent", folder / "child"
-    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
-    assert found is not None
+    found = weighed(a, b)
     assert found.tokens is None
     assert found.missing[-1].startswith("Token rows: no tokenizer's file lies beside both models, so equal ids")
-    told = lnsim.compare(a, b, n_permutations=199, evidence=True, same_token_ids=True).rows
-    assert told is not None
+    told = weighed(a, b, same_token_ids=True)
     record = told.record("none")["token_rows"]
     assert (record["n_channels"], record["n_tokens"]) == (H, N_TOKENS)
 
@@ -122,14 +126,12 @@ def test_under_another_tokenizer_tokens_of_one_text_are_matched(tmp_path: Path) 
     rows = np.array([row_of.get(text, rng.normal(size=H)) + rng.normal(0, 0.3, H) for text in pieces])
     child = trained_further_and_permuted(parent | {"model.embed_tokens.weight": rows}, 2)
     b = with_tokenizer(tmp_path / "b", child, "tokenizer.model", in_pieces, child["model.embed_tokens.weight"])
-    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
-    assert found is not None
+    found = weighed(a, b)
     assert found.missing == ()
     assert found.tokens is not None
     assert (found.tokens.z, found.tokens.n_signs) == (pytest.approx(8, abs=0.1), H)
     c = with_tokenizer(tmp_path / "c", llama(3), "tokenizer.model", in_pieces, rng.normal(size=(1900, H)))
-    other = lnsim.compare(a, c, n_permutations=199, evidence=True).rows
-    assert other is not None
+    other = weighed(a, c)
     assert other.strength == "none"
 
 
@@ -137,8 +139,7 @@ def test_too_few_common_texts_are_named_with_their_number(tmp_path: Path) -> Non
     rng = np.random.default_rng(0)
     a = with_tokenizer(tmp_path / "a", llama(1), "tokenizer.json", byte_level(), rng.normal(size=(2000, H)))
     b = with_tokenizer(tmp_path / "b", llama(2), "tokenizer.json", word_pieces(), rng.normal(size=(170, H)))
-    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
-    assert found is not None
+    found = weighed(a, b)
     assert found.tokens is None
     assert re.search(r"Token rows: \d+ of the tokens that were read are the same in both, too few", found.missing[-1])
 
