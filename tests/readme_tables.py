@@ -22,19 +22,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def section(name: str, text: str | None = None) -> str:
+def section(name: str) -> str:
     """What stands in a section of the README."""
-    text = README.read_text(encoding="utf-8") if text is None else text
-    return text.partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0].strip()
-
-
-def with_section(text: str, name: str, content: str) -> str:
-    """The README with another content in a section."""
-    before, start, rest = text.partition(f"<!-- {name} -->")
-    end = f"<!-- /{name} -->"
-    if not start or end not in rest:
-        raise ValueError(f"README.md should have a section {start or name} ... {end}")
-    return f"{before}{start}\n{content}\n{end}{rest.partition(end)[2]}"
+    return README.read_text("utf-8").partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0].strip()
 
 
 def fault_table() -> str:
@@ -74,10 +64,8 @@ SECTIONS = {"faults": fault_table, "machine": machine_table, "attacks": attack_t
 def main() -> None:
     """Write every section anew."""
     sys.path.insert(0, str(README.parents[1]))
-    text = README.read_text(encoding="utf-8")
     for name, render in SECTIONS.items():
-        text = with_section(text, name, render())
-    README.write_text(text, encoding="utf-8")
+        README.write_text(README.read_text("utf-8").replace(section(name), render()), "utf-8")
 
 
 if __name__ == "__main__":

@@ -103,8 +103,6 @@ def mixed(n_layers: int, stranger: int) -> np.ndarray:
 
 PIECES = {
     "pruned": (matrix(stack(12), noisy(stack(12)[1::2])), [("1, 3, …, 11", "0 to 5")]),
-    "pruned, the other way round": (matrix(noisy(stack(12)[1::2]), stack(12)), [("0 to 5", "1, 3, …, 11")]),
-    "shifted": (matrix(stack(16), noisy(stack(16)[4:])), [("4 to 15", "0 to 11")]),
     "fine-tune": (matrix(stack(9), noisy(stack(9))), [("0 to 8", "0 to 8")]),
     "strangers": (matrix(stack(9), stack(9, seed=1)), [("none", "none")]),
     "a layer without a partner": (matrix(stack(7), mixed(7, 3)), [("0 to 2", "0 to 2"), ("4 to 6", "4 to 6")]),
@@ -115,15 +113,3 @@ PIECES = {
 @pytest.mark.parametrize(("found", "pieces"), PIECES.values(), ids=PIECES)
 def test_notebook_06_finds_layers_piece_by_piece(found: pd.DataFrame, pieces: list[tuple[str, str]]) -> None:
     assert [(one["layers_first"], one["layers_second"]) for one in defined("06")["pieces"](found)] == pieces
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.01, 0.03])
-def test_a_depth_expanded_stack_is_two_pieces_that_overlap_in_the_origin(noise: float) -> None:
-    found = defined("06")["in_runs"](matrix(stack(32, hidden_size=1024), noisy(stack(32, hidden_size=1024)[YI], noise)))
-    assert [(run[0][0], run[-1][0]) for run in found] == [(0, 27), (28, 47)]
-    assert [(run[0][1], run[-1][1]) for run in found] == [(0, 27), (12, 31)]
-
-
-def test_two_layers_some_way_apart_are_no_run() -> None:
-    found = defined("06")["in_runs"](matrix(stack(12), noisy(stack(12)[[2, 5]])))
-    assert [[one[:2] for one in run] for run in found] == [[(0, 2)], [(1, 5)]]

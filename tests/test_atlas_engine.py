@@ -14,8 +14,8 @@ import pytest
 
 import lnsim
 from lnsim.atlas import search
-from lnsim.atlas.engine import engine, needed
-from lnsim.atlas.store import Atlas, Wanted
+from lnsim.atlas.search import engine
+from lnsim.atlas.store import Atlas, Wanted, needed
 from lnsim.errors import SourceError
 from lnsim.paths import stored_models
 

@@ -53,12 +53,6 @@ def test_distilled_and_permuted_models_are_like_strangers_to_their_parents(kind:
     assert max(found) < lets_in(1, 192)
 
 
-def test_folded_models_have_no_pattern_left_but_in_the_final_norm() -> None:
-    folded = [recipe.name for recipe in DERIVED if recipe.kind == "folded"]
-    assert folded
-    assert {role for name in folded for role in sketches()[name]} <= {"final"}
-
-
 def test_a_sketch_is_of_length_1_and_a_model_of_another_depth_has_the_same() -> None:
     models = made_models()
     root, deep = sketch(models["root"]), sketch(models["deep"])

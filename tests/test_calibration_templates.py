@@ -36,25 +36,6 @@ def test_a_drawn_stack_has_the_level_the_spread_and_the_likeness_of_layers_measu
     assert pairwise(drawn, drawn, "spearman") == pytest.approx(pairwise(rows, rows, "spearman"), abs=0.05)
 
 
-def test_the_tails_of_real_layers_are_heavy_and_those_of_normal_values_are_not() -> None:
-    normal = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 2000))
-    assert fitted("N", "pre_mlp", normal).degrees >= 20
-    assert fitted("A", "post_attention", real()).degrees <= 6
-
-
-def test_a_channel_that_is_extreme_in_one_layer_is_apt_to_be_in_the_others() -> None:
-    template = SimpleNamespace(level=np.ones(2), correlation=np.eye(2), degrees=2.1)
-    far = np.abs(cells["patterns"](template, 50_000, np.random.default_rng(0))) > 10
-    assert far[1][far[0]].mean() > 10 * far[1].mean()
-
-
-def test_layers_that_are_nearly_alike_still_give_a_distribution() -> None:
-    row = np.random.default_rng(0).normal(size=200)
-    template = fitted("A", "pre_mlp", np.stack([row, row, -row, row * 2]))
-    assert np.isfinite(drawn_after(template, 10, np.random.default_rng(0))).all()
-    assert np.diag(template.correlation) == pytest.approx(1)
-
-
 def test_a_layer_without_spread_is_refused() -> None:
     rows = np.random.default_rng(0).normal(size=(3, 20))
     rows[1, :15] = 1

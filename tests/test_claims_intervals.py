@@ -11,7 +11,7 @@ from published_claims import corpus
 
 from lnsim.errors import ComparisonError
 from studies.claims import intervals
-from studies.claims.intervals import Interval, corners, exactly, hull, mean_of, spread_of
+from studies.claims.intervals import Interval, exactly, spread_of
 from studies.claims.rows import Cell, Vector
 
 number = st.floats(-10, 10)
@@ -25,12 +25,6 @@ def known(draw: st.DrawFn) -> list[tuple[Interval, float]]:
     return [(Interval(low, low + wide), low + wide * part) for low, wide, part in pairs]
 
 
-@given(known())
-def test_the_mean_of_numbers_lies_in_the_mean_of_their_intervals(pairs: list[tuple[Interval, float]]) -> None:
-    found = mean_of([interval for interval, _ in pairs])
-    assert found.low - 1e-9 <= np.mean([value for _, value in pairs]) <= found.high + 1e-9
-
-
 @given(known(), st.lists(number, max_size=4))
 def test_the_std_lies_in_its_interval_whatever_the_unknown_numbers_are(
     pairs: list[tuple[Interval, float]], unknown: list[float]
@@ -38,17 +32,6 @@ def test_the_std_lies_in_its_interval_whatever_the_unknown_numbers_are(
     values = [value for _, value in pairs] + unknown
     found = spread_of([interval for interval, _ in pairs], len(values), bound=20.0)
     assert found.low - 1e-9 <= np.std(values) <= found.high + 1e-9
-
-
-def test_intervals_meet_differ_are_joined_and_cut_by_their_ends() -> None:
-    assert Interval(0.975, 0.985).meets(Interval(0.985, 0.995))
-    assert not Interval(0.975, 0.985).meets(Interval(0.98501, 0.995))
-    assert Interval(1, 2).minus(Interval(0.5, 1.5)) == Interval(-0.5, 1.5)
-    assert corners(lambda a, b: a - b, Interval(1, 2), Interval(0, 1)) == Interval(0, 2)
-    assert hull([Interval(0, 1), Interval(3, 4)]) == Interval(0, 4)
-    assert Interval(0, 1).cut(Interval(2, 3)) == Interval(0, 1)
-    assert Interval(0, 2).cut(Interval(1, 3)) == Interval(1, 2)
-    assert exactly(3.0).within(Interval(2, 3))
 
 
 def test_ends_in_the_wrong_order_are_refused() -> None:
@@ -84,29 +67,6 @@ def test_an_unknown_share_leaves_no_cosine_out(share: float, other: float, r: fl
     found = intervals.cosine(Interval(-1, 1), exactly(other), exactly(r))
     value = intervals.cosine(exactly(share), exactly(other), exactly(r)).middle
     assert found.low - 1e-9 <= value <= found.high + 1e-9
-
-
-@given(st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
-def test_lengths_and_distances_follow_from_each_other(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    a, b = generator.normal(1, 0.3, size=(2, 64)) * generator.uniform(0.2, 3, size=(2, 1))
-    sizes = [exactly(float(np.linalg.norm(one))) for one in (a, b)]
-    distance, angle = float(np.linalg.norm(a - b)), exactly(cosine(a, b))
-    assert intervals.relative_l2(*sizes, angle).middle == pytest.approx(distance / sizes[0].low, rel=1e-9)
-    solved = intervals.length_from_l2(sizes[0], exactly(distance), angle)
-    assert solved.low * (1 - 1e-6) <= sizes[1].low <= solved.high * (1 + 1e-6)
-
-
-def test_the_length_is_that_of_the_dimension_of_these_models() -> None:
-    a = np.random.default_rng(0).normal(1, 0.1, intervals.HIDDEN_SIZE)
-    assert intervals.length(*moments(a)).middle == pytest.approx(float(np.linalg.norm(a)))
-
-
-def test_the_ratio_of_cvs_is_never_below_one() -> None:
-    one, other = (exactly(1.0), exactly(0.1)), (exactly(2.0), exactly(0.1))
-    for ratio in (intervals.ratio_of_cvs(*one, *other), intervals.ratio_of_cvs(*other, *one)):
-        assert (ratio.low, ratio.high) == pytest.approx((2.0, 2.0))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5))

@@ -11,7 +11,7 @@ from published_claims import by_the_others, corpus
 
 import lnsim
 from lnsim.study.vectors import study_vectors
-from studies.claims import judging, report
+from studies.claims import judging
 from studies.claims.bounds import AGREES, CONTRADICTS
 from studies.claims.rows import Vector
 
@@ -70,12 +70,6 @@ def test_the_judging_code_names_no_row_and_no_printed_number() -> None:
         assert not [value for value in constants if isinstance(value, float) and value in printed], path.name
 
 
-def test_the_document_whose_outputs_are_stored_elsewhere_loses_nothing_but_counts() -> None:
-    in_001 = [claim for claim in corpus().claims if claim.document == "001"]
-    lost = {claim.metric for claim in in_001 if by_the_others()[claim.name].outcome == CONTRADICTS}
-    assert lost == {"n_pairs", "n_models"}
-
-
 @pytest.fixture(scope="module")
 def vectors(replica: None) -> Mapping[str, lnsim.NormVectors]:
     return study_vectors(lnsim.load_study("solar_glm"), "replica").vectors
@@ -96,32 +90,11 @@ def test_the_control_points_are_those_of_the_calibration_file() -> None:
         judging.control_points("none", "replica")
 
 
-def test_what_agrees_at_control_points_is_calibrated_and_nothing_else_is(judged: tuple[judging.Judged, ...]) -> None:
-    points = judging.control_points("solar_glm", "replica") or frozenset()
-    for one in judged:
-        if one.verdict == judging.CALIBRATED and "@" in one.claim.members:
-            assert one.measured is not None
-            cells = judging._cells(one.claim, corpus().n_layers)
-            assert all((cell.role, side) in points for cell in cells for side in (cell.a, cell.b) if side is not None)
-    assert not [one for one in judged if one.verdict == judging.DIFFERS]
-
-
 def test_at_least_70_numbers_of_001_are_calibrated_and_none_reproduced(judged: tuple[judging.Judged, ...]) -> None:
+    assert not [one for one in judged if one.verdict == judging.DIFFERS]
     in_001 = [one for one in judged if one.claim.document == "001"]
     assert sum(one.verdict == judging.CALIBRATED for one in in_001) >= 70
-    assert all(one.by_arithmetic for one in in_001 if one.verdict == judging.REPRODUCED)
-
-
-def test_what_the_vectors_cannot_say_is_said_all_the_same(judged: tuple[judging.Judged, ...]) -> None:
-    assert sum(one.verdict == judging.CONTRADICTED for one in judged) == 87
-    table = report.verdict_table(judged, {"glm": "GLM"})
-    assert len(table) == 443
-    assert set(table.verdict) <= set(judging.VERDICTS)
-    assert set(table.others) == set(report.SAYS)
-    assert (table.because[table.verdict == judging.UNTESTED] != "").all()
-    assert (table.other_number[table.verdict == judging.CONTRADICTED] != "").all()
-    assert table.because["004-139"].startswith("GLM: printed (config.json of the model)")
-    assert table.because["004-087"] == "Printed (solar-vs-glm-sanity-check, layernorm_sanity.csv)."
+    assert all(one.by_arithmetic for one in judged if one.verdict == judging.REPRODUCED)
 
 
 def test_vectors_from_the_hub_judge_every_row_that_they_can(vectors: Mapping[str, lnsim.NormVectors]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,6 @@ from studies.claims.bounds import AGREES, CONTRADICTS, Bound, over
 from studies.claims.evaluate import evaluate, ranges
 from studies.claims.intervals import Interval
 from studies.claims.measured import Measured
-from studies.claims.published import Corpus
 from studies.claims.rows import Cell, Vector, cells_of
 
 ROLE = "pre_attention"
@@ -30,16 +28,6 @@ def models(size: int = 64) -> dict[str, NormVectors]:
         generator = np.random.default_rng(place)
         found[key] = made(generator.normal(1.0, 0.2, size=(n_layers, size)), role=ROLE)
     return found
-
-
-@cache
-def judged_as_a_replica() -> tuple[judging.Judged, ...]:
-    """Every row beside these vectors, taken for a replica's."""
-    return judge(corpus(), models(), replica=True)
-
-
-def judge(numbers: Corpus, vectors: dict[str, NormVectors], replica: bool) -> tuple[judging.Judged, ...]:
-    return judging.judge(numbers, vectors, frozenset() if replica else None, by_the_others())
 
 
 def pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Measured, Cell]:
@@ -80,13 +68,6 @@ def test_a_layer_beyond_the_last_is_the_block_that_predicts_further_tokens() -> 
     assert lookup.missing([Cell(ROLE, Vector("a", 2))]) == ["a 2"]
 
 
-def test_models_of_different_hidden_sizes_and_missing_ones_give_nothing() -> None:
-    lookup, cell = pair([3.0, 4.0], [4.0, 3.0, 1.0])
-    assert lookup.bounds("cosine", cell) == []
-    assert lookup.bounds("cosine", Cell(ROLE, cell.a, Vector("z", 0))) == []
-    assert lookup.missing([Cell(ROLE, cell.a, Vector("z", 0))]) == ["z"]
-
-
 class WithoutEnds(Measured):
     """As printed numbers are: of a vector the mean is known, and not every value."""
 
@@ -110,14 +91,6 @@ def test_unknown_layers_leave_a_cosine_an_interval_an_l2_nothing_and_the_layer_o
         assert {one.outcome for one in ranges(row, lookup, depths)} == {outcome}
 
 
-def test_every_row_comes_out_once_with_one_verdict_whatever_the_vectors_are() -> None:
-    for judged in (judge(corpus(), {}, False), judge(corpus(), models(), False), judged_as_a_replica()):
-        assert [one.claim.name for one in judged] == [one.name for one in corpus().claims]
-        assert {one.verdict for one in judged} <= set(judging.VERDICTS)
-        assert all(one.why for one in judged if one.verdict == judging.UNTESTED)
-        assert all(one.why.endswith(".") for one in judged if one.why)
-
-
 def test_real_vectors_reproduce_a_number_that_is_theirs_and_differ_from_one_that_is_not() -> None:
     vectors = models()
     asked = ("cosine", "", (ROLE,))
@@ -127,22 +100,5 @@ def test_real_vectors_reproduce_a_number_that_is_theirs_and_differ_from_one_that
     right = replace(row, allowed=Interval(value - 5e-5, value + 5e-5))
     wrong = replace(row, allowed=Interval(value + 1e-4, value + 2e-4))
     for row, verdict in ((right, judging.REPRODUCED), (wrong, judging.DIFFERS)):
-        (judged,) = judge(replace(corpus(), claims=(row,)), vectors, replica=False)
+        (judged,) = judging.judge(replace(corpus(), claims=(row,)), vectors, None, by_the_others())
         assert judged.verdict == verdict
-
-
-def test_a_replica_never_reproduces_what_was_measured() -> None:
-    judged = judged_as_a_replica()
-    reproduced = [one for one in judged if one.verdict == judging.REPRODUCED]
-    assert reproduced
-    assert all(one.by_arithmetic for one in reproduced)
-    assert not [one for one in judged if one.verdict == judging.DIFFERS]
-
-
-def test_a_number_that_needs_a_missing_model_is_not_testable_and_says_which() -> None:
-    some = {key: vectors for key, vectors in models().items() if key != "phi"}
-    asked = tuple(one for one in corpus().claims if one.name in ("001-017", "001-018"))
-    judged = {one.claim.name: one for one in judge(replace(corpus(), claims=asked), some, replica=False)}
-    assert judged["001-018"].verdict == judging.UNTESTED
-    assert judged["001-018"].why == "It needs vectors that are not here: phi."
-    assert judged["001-017"].verdict == judging.DIFFERS

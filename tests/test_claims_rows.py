@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,16 +9,7 @@ import pytest
 from published_claims import FOLDER, corpus
 
 from lnsim.errors import StudyError
-from studies.claims.rows import (
-    Cell,
-    Vector,
-    cells_of,
-    cosines_of_003,
-    models_of,
-    printed_cosines,
-    read_claims,
-    read_facts,
-)
+from studies.claims.rows import Cell, Vector, cells_of, models_of, printed_cosines, read_claims, read_facts
 
 HEADER = "claim,document,line,section,statement,metric,statistic,role,members,meaning,value,low,high,half,note\n"
 ROW = "000-001,000,1,s,A cosine,cosine,,pre_attention,a@1:b@1,equals,0.38,,,0.005,\n"
@@ -43,24 +33,6 @@ def test_every_number_that_was_read_from_words_says_so() -> None:
     read = [claim for claim in corpus().claims if claim.meaning == "at most" and claim.half == 0]
     assert all("eading" in claim.note or claim.metric == "percent" for claim in read)
     assert all(claim.note for claim in corpus().claims if claim.meaning == "words")
-
-
-@pytest.mark.parametrize(
-    ("meaning", "value", "low", "high", "half", "expected"),
-    [
-        ("equals", "0.38", "", "", "0.005", (0.375, 0.385)),
-        ("about", "1.0", "", "", "0.25", (0.75, 1.25)),
-        ("at least", "0.9", "", "", "0.005", (0.895, math.inf)),
-        ("at most", "0.5", "", "", "0", (-math.inf, 0.5)),
-        ("range", "", "0.94", "0.99", "0.005", (0.935, 0.995)),
-    ],
-)
-def test_a_printed_number_stands_for_an_interval(
-    tmp_path: Path, meaning: str, value: str, low: str, high: str, half: str, expected: tuple[float, float]
-) -> None:
-    row = f"000-001,000,1,s,A cosine,cosine,,pre_attention,a@1:b@1,{meaning},{value},{low},{high},{half},\n"
-    (claim,) = read_claims(written(tmp_path, HEADER + row))
-    assert (claim.allowed.low, claim.allowed.high) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -116,19 +88,6 @@ def test_pairs_and_cross_name_each_pair_of_models_once() -> None:
 
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def test_both_beginnings_have_a_cosine_for_every_layer_and_role() -> None:
-    frame = cosines_of_003()
-    assert len(frame) == 48
-    sizes = frame.groupby(["gamma", "role"])["layer"].agg(list)
-    assert sizes.index.tolist() == [(g, r) for g in ("normal", "ones") for r in ("pre_attention", "pre_mlp")]
-    assert all(layers == list(range(12)) for layers in sizes)
-    ends = frame.groupby("gamma")["cosine"].agg(["min", "max"])
-    assert ends.loc["ones"].tolist() == [0.99981, 0.99997]
-    assert ends.loc["normal"].tolist() == [-0.12613, 0.11864]
-    normal = frame.loc[frame["gamma"] == "normal", "cosine"]
-    assert (normal**2).mean() ** 0.5 == pytest.approx(0.053, abs=0.0005)
 
 
 REFUSED = {

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from command_line import run
-from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors, write_files
 from test_two_models import Ran, ran
 
 import lnsim
@@ -63,13 +62,6 @@ def test_what_cannot_be_read_is_named_and_the_others_go_on(tmp_path: Path) -> No
     code, out, err = run("relatives", "sre-minilm-l7", "--among", MINILM[0])
     assert (code, out) == (1, "")
     assert "Did you mean 'sre-minilm-l6'" in err
-
-
-def test_a_folder_is_a_model_too(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        write_files(tmp_path / f"m{seed}", checkpoint_files(llama_tensors(seed=seed), LLAMA_CONFIG))
-    code, out, err = run("matrix", str(tmp_path / "m1"), str(tmp_path / "m2"), *FEW)
-    assert (code, err, out.splitlines()[0]) == (0, "", "2 models, 1 pair.")
 
 
 def test_every_pair_is_printed_written_and_given_as_json(tmp_path: Path) -> None:

@@ -124,24 +124,20 @@ def test_a_model_is_identical_to_itself(minilm: NormVectors) -> None:
 
 
 def test_roles_and_layers_that_only_one_has_are_named() -> None:
-    a = joined(drawn(1, [0, 1, 2, 5]), drawn(2, role="final", layers=[-1]))
-    b = joined(drawn(3, [1, 2, 3, 4]), drawn(4, role="pre_attention"))
-    found = summarise_pair(a, b, 9)
+    a = joined(drawn(1, [0, 1, 2, 5]), drawn(2, role="final", layers=[-1]), drawn(5, size=32, role="post_mlp"))
+    b = joined(drawn(3, [1, 2, 3, 4]), drawn(4, role="pre_attention"), drawn(6, size=16, role="post_mlp"))
+    told: list[tuple[int, int]] = []
+    found = summarise_pair(a, b, 9, progress=lambda done, planned: told.append((done, planned)))
+    assert told == [(1, 2), (2, 2)]
+    assert list(found.roles) == ["pre_mlp"]
     assert found.roles["pre_mlp"].layers == (1, 2)
     assert found.judgement.key == "too_few"  # 9 permutations decide nothing
     assert dict(found.not_compared) == {
         "final": "only a has it",
         "pre_attention": "only b has it",
         "pre_mlp": "only a has layers 0, 5; only b has layers 3 to 4",
+        "post_mlp": "their hidden sizes are 32 and 16, and no channel of one is a channel of the other",
     }
-
-
-def test_a_role_of_another_width_is_named_and_the_others_are_compared() -> None:
-    a, b = joined(drawn(1), drawn(2, size=32, role="final")), joined(drawn(3), drawn(4, size=16, role="final"))
-    found = summarise_pair(a, b, 9)
-    assert list(found.roles) == ["pre_mlp"]
-    expected = "their hidden sizes are 32 and 16, and no channel of one is a channel of the other"
-    assert found.not_compared["final"] == expected
 
 
 @pytest.mark.parametrize(
@@ -203,18 +199,9 @@ def test_norms_of_a_head_are_measured_and_take_no_part_in_the_verdict() -> None:
     assert found.judgement.key == "none"
     assert found.roles["q_norm"].pvalue == 1 / 200
     assert found.judgement.rows.roles == (("pre_mlp", "pre_mlp"),)
-    assert dict(found.judgement.rows.apart) == {
-        "q_norm": "rotary positions treat a head's channels alike in all models"
-    }
-    alone = summarise_pair(q, q, 9)
-    assert alone.judgement.key == "not_comparable"
-
-
-def test_progress_is_told_after_each_role() -> None:
-    told: list[tuple[int, int]] = []
-    a, b = (joined(drawn(seed), drawn(seed, role="post_mlp")) for seed in (1, 2))
-    summarise_pair(a, b, 9, progress=lambda done, planned: told.append((done, planned)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    apart = dict(found.judgement.rows.apart)
+    assert apart == {"q_norm": "rotary positions treat a head's channels alike in all models"}
+    assert summarise_pair(q, q, 9).judgement.key == "not_comparable"
 
 
 def test_a_summary_holds_no_undefined_number() -> None:

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import ml_dtypes
 import numpy as np
 import pytest
 
-from lnsim.errors import ComparisonError, RoleError
 from lnsim.measure.metrics import METRICS, pairwise
 from lnsim.measure.permutation import channel_orders, permutation_test
 from studies.zoo.contest import by_level, levels_of, matched_pvalues, partner_pvalues
-from tests.made_vectors import ROLES, drawn, made_models
+from tests.made_vectors import ROLES, made_models
 
 N, SEED = 60, 3
 MODELS = made_models()
 KEYS = list(MODELS)
 LEVELS = levels_of(MODELS, ROLES)
 ORDERS = channel_orders(48, N, SEED)
-
-
-def test_a_level_holds_every_model_that_has_the_layer_in_their_order_and_of_biases_those_that_have_one() -> None:
-    alone = [(level.role, level.layer) for level in LEVELS if len(level.members) == 1]
-    assert alone == [(role, layer) for role in ROLES for layer in (3, 4, 5)]
-    first = LEVELS[0]
-    assert first.members.tolist() == list(range(len(KEYS)))
-    assert np.array_equal(first.rows[KEYS.index("child")], MODELS["child"]["pre_attention"].scale[0])
-    levels = levels_of(MODELS, ROLES, bias=True)
-    assert {tuple(level.members.tolist()) for level in levels} == {(KEYS.index("odd"),)}
-
-
-def test_models_that_cannot_be_laid_out_are_refused() -> None:
-    with pytest.raises(ComparisonError, match="their hidden sizes are"):
-        levels_of({"a": drawn(1, size=8), "b": drawn(2, size=9)}, ["pre_mlp"])
-    with pytest.raises(ComparisonError, match="none has a bias to compare"):
-        levels_of({"a": drawn(1)}, ["pre_mlp"], bias=True)
-    with pytest.raises(RoleError, match="no norms of role 'q_norm'"):
-        levels_of({"a": drawn(1)}, ["q_norm"])
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -48,16 +25,6 @@ def test_a_value_stands_on_every_level_that_both_models_have(metric: str) -> Non
             rows = [MODELS[key][level.role].stored[[level.layer]] for key in ("root", "child")]
             assert value == pytest.approx(pairwise(*rows, metric)[0, 0], rel=1e-12)
     assert found.count() == 6
-
-
-def test_bits_of_two_dtypes_are_not_compared() -> None:
-    root = MODELS["root"]
-    rounded = {role: replace(one, stored=one.stored.astype(ml_dtypes.bfloat16)) for role, one in root.roles.items()}
-    models = {"root": root, "same": root, "rounded": replace(root, roles=rounded)}
-    found = by_level(levels_of(models, ROLES), 3, "changed_ratio").mean(axis=0).filled(np.nan)
-    assert found[0, 1] == 0
-    assert np.isnan(found[0, 2])
-    assert found[2, 2] == 0
 
 
 def test_an_undefined_level_is_undefined_and_one_that_a_model_lacks_is_masked() -> None:

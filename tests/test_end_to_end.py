@@ -35,9 +35,6 @@ socket.socket.connect, socket.getaddrinfo = connect, getaddrinfo
 """
 
 
-"""The rest runs the same way, in CI through the README's own command."""
-
-
 def test_a_connection_that_would_leave_the_machine_is_refused_and_written_down(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(NO_NETWORK)
     leaks = tmp_path / "leaks.txt"

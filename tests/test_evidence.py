@@ -149,14 +149,6 @@ def check_uniform_or_larger(found: list[SignTest]) -> None:
     assert (np.arange(1, len(pvalues) + 1) / len(pvalues) <= pvalues + 1e-12).all()
 
 
-def test_the_level_is_kept_by_strangers() -> None:
-    values = [value_rows([block(2 * k, 0)], [block(2 * k + 1, 0)]).pvalue for k in range(200)]
-    tokens = [token_rows(embedding(2 * k, 24, 24), embedding(2 * k + 1, 24, 24)).pvalue for k in range(400)]
-    for pvalues in (values, tokens):
-        assert np.mean(np.array(pvalues) <= 0.05) <= 0.05
-        assert np.mean(np.array(pvalues) <= 0.01) <= 0.015
-
-
 def test_effective_gamma_stays_where_gamma_was_folded_and_goes_where_channels_were_permuted() -> None:
     parent = rows(1)
     parent = parent[0], parent[1] * np.random.default_rng(9).lognormal(0, 0.5, H)

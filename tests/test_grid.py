@@ -24,12 +24,6 @@ def test_neighbouring_floats_are_one_ulp_apart_everywhere(dtype: Any) -> None:
     assert (ulp_distance(-below, -above) == 1).all()
 
 
-def test_ulps_are_counted_across_zero() -> None:
-    least = np.finfo(np.float32).smallest_subnormal
-    values = np.array([-least, -0.0, 0.0, least], np.float32)
-    assert ulp_distance(values[[0, 1, 0]], values[[3, 2, 1]]).tolist() == [2, 0, 1]
-
-
 def test_ulps_of_doubles_are_an_error() -> None:
     with pytest.raises(ValueError, match="expected floats of at most 32 bits"):
         ulp_distance(np.zeros(2), np.zeros(2))
@@ -43,36 +37,9 @@ def test_one_spacing_away_from_zero_is_the_next_stored_value(dtype: Any) -> None
     assert (values[:-1].astype(np.float64) + spacing(values[:-1]) == values[1:].astype(np.float64)).all()
 
 
-def test_the_grid_of_another_dtype_can_be_asked_for_and_zero_has_the_smallest_step() -> None:
-    assert spacing(np.float32([1.0, 0.75, 0.0]), np.dtype(BF16)).tolist() == [2.0**-7, 2.0**-8, 2.0**-133]
-
-
-@pytest.mark.parametrize("sd", [2e-4, 6e-4, 3e-3])
-def test_the_expected_share_is_that_of_a_simulated_update(sd: float) -> None:
-    rng = np.random.default_rng(3)
+def test_the_expected_share_is_that_of_a_simulated_update() -> None:
+    rng, sd = np.random.default_rng(3), 6e-4
     gamma = np.abs(rng.normal(loc=[[0.01], [0.1], [0.5], [1.0]], scale=0.02, size=(4, 200_000))).astype(BF16)
     updated = (gamma.astype(np.float64) + rng.normal(0, sd, gamma.shape)).astype(BF16)
     seen = (gamma.view(np.uint16) != updated.view(np.uint16)).mean(axis=1)
     assert expected_change(gamma, sd) == pytest.approx(seen, abs=0.004)
-
-
-def test_the_published_means_and_spreads_give_the_published_fall_from_rounding_alone() -> None:
-    """Finding 9: an update of sd 5.6e-4 on BF16 changes 91 % at mean 0.011 and 0.04 % at mean 0.9."""
-    rng = np.random.default_rng(0)
-    gamma = rng.normal([[0.0113], [0.9]], [[0.0266], [0.06]], (2, 100_000)).astype(BF16)
-    first, last = expected_change(gamma, 5.6e-4)
-    assert first == pytest.approx(0.91, abs=0.02)
-    assert last < 0.005
-
-
-def test_the_size_of_an_update_is_found_again_where_the_grid_is_finest() -> None:
-    update_size, rng = defined("05")["update_size"], np.random.default_rng(1)
-    gamma = rng.normal([[0.01], [1.0]], 0.002, (2, 50_000)).astype(BF16)
-    updated = (gamma.astype(np.float64) + rng.normal(0, 5e-4, gamma.shape)).astype(BF16)
-    assert update_size(gamma, updated) == pytest.approx(5e-4, rel=0.02)
-    coarse = gamma[1:]
-    assert update_size(coarse, updated[1:]) == pytest.approx(5e-4, rel=0.2)
-    fine = gamma.astype(np.float32)
-    assert update_size(fine, fine + rng.normal(0, 5e-4, fine.shape).astype(np.float32)) == pytest.approx(5e-4, rel=0.02)
-    assert update_size(gamma, gamma) == 0.0
-    assert expected_change(gamma, 0.0).tolist() == [0.0, 0.0]

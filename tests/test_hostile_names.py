@@ -30,8 +30,7 @@ from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import NotebookError
 from lnsim.paths import extract_name
 from lnsim.report import markup, provenance
-from lnsim.report.html import write_report
-from lnsim.report.prose import prose_html
+from lnsim.report.html import prose_html, write_report
 from lnsim.report.saving import figure_bytes, save_table
 from lnsim.report.table import table
 from lnsim.study.catalog import load_study

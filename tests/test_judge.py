@@ -60,13 +60,6 @@ def test_models_trained_here_get_their_sentence(names: tuple[str, str], key: str
     assert ("same initial random numbers" in found.sentence()) == (key == "one_by_one")
 
 
-def test_norms_inside_a_head_never_take_part_whoever_lists_them() -> None:
-    q = drawn(1, role="q_norm")
-    rows = matched_rows(q, q, [("q_norm", "q_norm")])
-    assert (rows.stacks, rows.roles, rows.identical) == ((), (), False)
-    assert rows.apart["q_norm"].startswith("rotary positions treat a head's channels alike")
-
-
 def test_a_role_that_one_lacks_another_width_and_a_tower_in_an_order_of_its_own_are_named() -> None:
     a, b = drawn(1), drawn(2, size=32)
     assert "hidden sizes are 64 and 32" in matched_rows(a, b, [("pre_mlp", "pre_mlp")]).obstacle

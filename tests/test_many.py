@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import astuple, replace
-from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 from made_vectors import drawn, made, noisy, stack
 
-import lnsim
-from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.judge import matched_rows
 from lnsim.measure.many import STRENGTHS, matrix, relatives
 from lnsim.measure.nulls import centred_unit
-from lnsim.measure.pair_test import LEVELS, PairTest, Stack, _interval, _looks, levels_for, pair_test, pair_tests
+from lnsim.measure.pair_test import PairTest, Stack, _interval, _looks, levels_for, pair_test, pair_tests
 from lnsim.measure.permutation import order_stream, permuted_sums
 from lnsim.measure.rows import ranks
 from lnsim.measure.verdict import STRENGTHS as OF_VERDICTS
-from lnsim.paths import stored_models
-from studies.zoo.plan import full_zoo
-
-RECIPES = {recipe.name: recipe for recipe in full_zoo()}
-BLIND = ("reinitialised", "distilled", "permuted", "rescaled", "folded")
-DERIVED = [recipe for recipe in RECIPES.values() if recipe.parents]
 
 
 def one_by_one(stacks: list[Stack], levels: tuple[float, ...], most: int, seed: int = 0) -> PairTest:
@@ -86,13 +75,6 @@ def test_a_permutation_that_ties_with_the_true_order_is_a_hit_in_float32_too() -
         assert astuple(found) == astuple(one_by_one([(a, b[np.newaxis])], (0.5,), 400))
 
 
-def test_stored_relatives_and_strangers_get_it_too() -> None:
-    query, others = lnsim.load("gpt2-code-8"), ("gpt2-code-8-rescaled", "gpt2-code-8-dropped", "gpt2-prose-7")
-    stacks = [matched_rows(query, lnsim.load(name)).stacks for name in others]
-    for one, alone in zip(pair_tests(stacks, LEVELS, 4_999), stacks, strict=True):
-        assert astuple(one) == astuple(one_by_one(list(alone), LEVELS, 4_999))
-
-
 def test_identical_comes_first_then_the_largest_r_and_what_cannot_be_compared_comes_last() -> None:
     rows = stack(4)
     others = {
@@ -137,33 +119,3 @@ def test_among_however_many_pairs_a_copy_is_called_strong_and_no_stranger(n_mode
     assert first["p_adjusted"] == pytest.approx(math.comb(n_models, 2) * first["pvalue"])
     assert (first["n_permutations"] < 99_999) == in_parts
     assert {one["strength"] for one in others} <= {"none", "weak"}
-
-
-@cache
-def zoo() -> dict[str, NormVectors]:
-    stored = stored_models()
-    return {name: lnsim.load(stored[name]) for name in RECIPES}
-
-
-def line(name: str) -> set[str]:
-    """The model and all that it was made from."""
-    return {name}.union(*map(line, RECIPES[name].parents))
-
-
-def family(name: str) -> Iterator[str]:
-    """Parents, children and siblings: all that share an ancestor with it."""
-    return (other for other in RECIPES if other != name and line(other) & line(name))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", sorted({recipe.kind for recipe in DERIVED}))
-def test_of_a_visible_kind_a_relative_comes_first_and_no_stranger_is_strong(kind: str) -> None:
-    for recipe in DERIVED:
-        if recipe.kind == kind:
-            others = {name: one for name, one in zoo().items() if name != recipe.name}
-            found = relatives(zoo()[recipe.name], others)
-            strong = {one["b"] for one in found if one["strength"] in STRENGTHS[:3]}
-            assert strong <= set(family(recipe.name)), recipe.name
-            if kind not in BLIND:
-                assert found[0]["b"] in family(recipe.name), recipe.name
-                assert found[0]["strength"] in ("identical", "strong")

@@ -2,59 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from made_vectors import drawn, made
-from notebook_cells import defined
-from scipy import stats
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.cells import cells
 from lnsim.measure.nulls import holm, pvalue, shuffled_layers
-
-
-def rows(n: int, hidden_size: int = 64, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(loc=1.0, scale=0.2, size=(n, hidden_size))
-
-
-def shuffled_first(vector: np.ndarray, others: np.ndarray, n_permutations: int, seed: int) -> np.ndarray:
-    """What notebook 01 makes of a model whose first layer is the vector."""
-    cells = defined("01")
-    of_model = {"vectors": made(np.vstack([vector, others])), "baseline_layer": 0}
-    cells.update(of_model, n_permutations=n_permutations, seed=seed)
-    found: np.ndarray = cells["shuffled"]("pre_mlp")
-    return found
-
-
-def test_the_shuffled_correlations_scatter_about_zero_by_one_over_root_n() -> None:
-    null = shuffled_first(rows(1, 400)[0], rows(3, 400, seed=1), 4000, seed=2)
-    assert null.shape == (4000, 3)
-    assert np.abs(null.mean(axis=0)).max() < 4 / np.sqrt(399 * 4000)
-    assert null.std(axis=0) == pytest.approx(1 / np.sqrt(399), rel=0.05)
-
-
-def test_one_permutation_is_shared_by_all_other_vectors() -> None:
-    other = np.round(256 * rows(1, seed=1)[0]) / 256  # so that float32 holds all three exactly
-    null = shuffled_first(rows(1)[0], np.stack([other, 3 * other + 2, -other]), 50, seed=0)
-    assert null[:, 0] == pytest.approx(null[:, 1])
-    assert null[:, 0] == pytest.approx(-null[:, 2])
-
-
-def test_a_value_is_the_pearson_correlation_of_some_order_of_the_channels() -> None:
-    vector, other = np.array([1.0, 2.0, 4.0]), np.array([[0.0, 1.0, 5.0]])
-    possible = {round(stats.pearsonr(order, other[0]).statistic, 10) for order in itertools.permutations(vector)}
-    found = {round(float(r), 10) for r in shuffled_first(vector, other, 200, seed=0)[:, 0]}
-    assert found == possible
-
-
-def test_the_seed_fixes_the_permutations_whatever_the_batches() -> None:
-    vector, others = rows(1)[0], rows(2, seed=1)
-    first = shuffled_first(vector, others, 2500, seed=3)
-    assert (shuffled_first(vector, others, 2500, seed=3) == first).all()
-    assert (shuffled_first(vector, others, 1000, seed=3) == first[:1000]).all()
-    assert not (shuffled_first(vector, others, 2500, seed=4) == first).all()
 
 
 @pytest.mark.parametrize(
@@ -80,12 +34,6 @@ def test_an_empty_or_undefined_null_and_an_unknown_alternative_are_refused() -> 
             pvalue(statistic, null)
     with pytest.raises(ComparisonError, match="'less' is no alternative; known are two-sided and greater"):
         pvalue(1.0, [1.0], "less")
-
-
-def test_a_constant_vector_has_no_correlation() -> None:
-    others = np.stack([rows(1)[0], np.full(64, 0.1)])
-    with pytest.raises(ComparisonError, match="row 2 is constant"):
-        shuffled_first(rows(1)[0], others, 10, seed=0)
 
 
 def test_holm_multiplies_by_the_tests_left_and_never_falls() -> None:

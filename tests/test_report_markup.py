@@ -26,11 +26,6 @@ def test_only_negative_numbers_get_a_minus_sign_and_only_marks_make_code_and_ita
     assert markup.inline(given) == expected
 
 
-def test_a_badge_names_the_source() -> None:
-    words = {"stored": "REAL WEIGHTS, stored", "hub": "REAL WEIGHTS, from the Hub", "replica": "REPLICA, synthetic"}
-    assert all(text in markup.badge(source) for source, text in words.items())
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -9,12 +9,14 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from matplotlib.animation import FuncAnimation
 from report_notebooks import project
 
 from lnsim import plots
 from lnsim.errors import NotebookError, StudyError
 from lnsim.paths import project_root
 from lnsim.report import page as module
+from lnsim.report.html import clean_html
 from lnsim.report.page import PAGE_MIME, Page
 from lnsim.report.saving import PAGE_VARIABLE
 
@@ -138,6 +140,25 @@ def test_a_table_is_written_whole_even_where_a_part_is_shown(home: Path, opened:
     link = '</b> Caption. In full: <a href="tables/01_r.csv">01_r.csv</a></caption>'
     assert link in shown[-1][0]["text/html"]
     assert "<td>1.000</td>" not in shown[-1][0]["text/html"]
+
+
+def test_an_animation_waits_behind_a_button_with_its_number_and_alt_text(
+    home: Path, opened: Page, shown: list[Any]
+) -> None:
+    figure, (ax,) = plots.panels(1)
+    (point,) = ax.plot([0], [0], "o")
+    moving = FuncAnimation(figure, lambda n: point.set_ydata([n / 60]), 2)
+    opened.kind = "replica"
+    opened.figure(figure, "mean_removal", "They part.", "Slowly.", alt="two vectors <move>", moving=moving)
+    html = shown[0][0]["text/html"]
+    assert clean_html(html) == html
+    assert '<details class="motion"><summary>' in html
+    assert "open" not in html.split("<summary>")[0]
+    assert 'src="data:image/gif;base64,' in html
+    assert 'alt="REPLICA. two vectors &lt;move&gt;"' in html
+    assert "<b>REPLICA. Figure 1. They part.</b>" in html
+    assert (home / "page" / "figures" / "01_mean_removal.gif").is_file()
+    assert not plt.get_fignums()
 
 
 def test_a_notebook_run_by_hand_saves_into_a_folder_of_trials_and_not_over_the_record_or_a_run(

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import lnsim
 from lnsim.report import provenance
 from lnsim.study.catalog import load_study
 from lnsim.study.vectors import StudyVectors, study_vectors
@@ -25,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_provenance(STUDY, FOUND, tmp_path_factory.mktemp("pages")).parent
 
 
-def test_every_stored_vector_has_its_row_with_range_hash_role_and_layer(folder: Path) -> None:
+def test_every_stored_vector_has_its_row_in_the_csv_and_on_the_page_and_every_model_its_origin(folder: Path) -> None:
     rows = pd.read_csv(folder / "provenance_vectors.csv").set_index(["key", "tensor"])
     tensors = {(key, name): source for key, one in FOUND.vectors.items() for name, source in one.tensors.items()}
     assert set(rows.index) == set(tensors)
@@ -33,38 +32,25 @@ def test_every_stored_vector_has_its_row_with_range_hash_role_and_layer(folder: 
         row = rows.loc[place]
         known = (source.shard, source.start, source.stop, source.sha256, source.dtype)
         assert (row["shard"], row["start"], row["stop"], row["sha256"], row["dtype"]) == known
-    rows = rows.reset_index()
-    smollm2 = rows[rows["key"] == "smollm2"]
+    smollm2 = rows.loc["smollm2"]
     assert smollm2.loc[smollm2["role"] == "pre_mlp", "layer"].tolist() == list(range(30))
     assert smollm2.loc[smollm2["role"] == "final", "layer"].isna().all()  # outside the blocks
-    assert set(rows.loc[rows["key"] == "minilm", "kind"]) == {"weight", "bias"}
-    assert set(smollm2["kind"]) == {"weight"}
-
-
-def test_the_page_holds_the_same_rows_in_a_box_that_scrolls(folder: Path) -> None:
+    assert (set(rows.loc["minilm", "kind"]), set(smollm2["kind"])) == ({"weight", "bias"}, {"weight"})
     html = (folder / "provenance.html").read_text("utf-8")
-    n_rows = len(pd.read_csv(folder / "provenance_vectors.csv"))
     whole = html[html.index('id="h-vectors"') :]
-    assert whole.count("<tr data-kind=") == n_rows
+    assert whole.count("<tr data-kind=") == len(rows)
     assert '<div class="scroll long" role="region" aria-labelledby="vectors" tabindex="0">' in whole
     assert '<tr data-kind="pre-attention">' in whole
     source = next(iter(FOUND.vectors["smollm2"].tensors.values()))
     assert f"[{source.start}, {source.stop})" in whole
     assert source.sha256 in whole
-    assert html.count("<h1>") == 1
+    models = pd.read_csv(folder / "provenance_models.csv").set_index("key")
+    for name in ("package", "file", "file_sha256", "licence"):
+        assert models.loc["minilm", name] == FOUND.vectors["minilm"].provenance[name]
+    assert "Nothing on record for any: commit" in html
     beside = {"provenance_models.csv", "provenance_vectors.csv"}
     places = set(re.findall(r'(?:src|href)="([^"#][^"]*)"', html))  # it needs no other file
     assert places == {"data:,", "../index.html", "../index.html#small_models", *beside}
-
-
-def test_models_stand_with_package_file_and_licence(folder: Path) -> None:
-    rows = pd.read_csv(folder / "provenance_models.csv").set_index("key")
-    known = FOUND.vectors["minilm"].provenance
-    for name in ("package", "file", "file_sha256", "licence"):
-        assert rows.loc["minilm", name] == known[name]
-    html = (folder / "provenance.html").read_text("utf-8")
-    assert "Nothing on record for any: commit" in html
-    assert known["file_sha256"] in html
 
 
 def test_a_commit_is_whole_in_the_csv_and_short_on_the_page_and_what_is_missing_has_its_reason(tmp_path: Path) -> None:
@@ -97,6 +83,7 @@ def test_a_packaged_model_is_traced_to_its_file_and_says_why_it_has_no_commit() 
 
 
 def test_a_model_without_a_package_gives_its_commit_or_says_why_not_and_what_it_lacks() -> None:
+    assert list(provenance.versions()) == ["lnsim", "python", "numpy", "pandas", "matplotlib"]
     bare = replace(FOUND.vectors["smollm2"], provenance={})
     told = replace(bare, missing_layers={"pre_mlp": (3, 4), "final": ()}, notes=("γ is stored minus one.",))
     rows = dict(provenance.model_rows("x", told))
@@ -108,8 +95,3 @@ def test_a_model_without_a_package_gives_its_commit_or_says_why_not_and_what_it_
     hub = replace(bare, source="owner/repo", commit="0123abc")
     told = provenance.description([hub, FOUND.vectors["smollm2"]])
     assert told.startswith("owner/repo@0123abc; SmolLM2-135M-Instruct (")
-
-
-def test_versions_name_what_a_number_can_depend_on() -> None:
-    assert list(provenance.versions()) == ["lnsim", "python", "numpy", "pandas", "matplotlib"]
-    assert provenance.versions()["lnsim"] == lnsim.__version__

@@ -31,11 +31,6 @@ def test_a_record_reads_back_the_same_and_lists_notebooks_by_number(tmp_path: Pa
     assert content["commits"] == {"a": None}
 
 
-def test_a_run_succeeded_and_is_summed_up_by_the_notebooks_asked_for_alone() -> None:
-    assert [run().succeeded(asked) for asked in ({"01", "05"}, {"01"})] == [False, True]
-    assert run().summary({"01"}).split() == ["small", "01_layer0", "3.1", "s", "done"]
-
-
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"notebooks": {"01": {"status": "done"}}, "study": "a"}'])
 def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)

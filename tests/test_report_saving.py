@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.animation import FuncAnimation
 from matplotlib.figure import Figure
+from PIL import Image
 
 from lnsim.errors import NotebookError
-from lnsim.report.saving import claim_folder, figure_bytes, save_figure, save_table, write_whole
-
-
-@pytest.fixture
-def drawn() -> Iterator[Figure]:
-    figure, ax = plt.subplots(layout="constrained")
-    ax.plot([0, 1], [0, 1])
-    ax.set_title("γ")
-    yield figure
-    plt.close(figure)
+from lnsim.report.saving import claim_folder, figure_bytes, save_animation, save_figure, save_table, write_whole
 
 
 @pytest.mark.parametrize("kind", ["svg", "png"])
@@ -37,8 +29,21 @@ def test_a_figure_drawn_twice_gives_the_same_bytes(kind: str) -> None:
     assert once() == once()
 
 
-def test_both_files_say_what_they_were_made_from_and_not_when(tmp_path: Path, drawn: Figure) -> None:
-    svg = save_figure(drawn, tmp_path, "01_line", "owner/repo@0123abc")
+def test_an_animation_is_the_same_bytes_twice_and_has_a_picture_for_each_step(tmp_path: Path) -> None:
+    def once(folder: Path) -> bytes:
+        figure, ax = plt.subplots()
+        (point,) = ax.plot([0], [0], "o")
+        made = save_animation(FuncAnimation(figure, lambda n: point.set_ydata([n / 60]), 2), figure, folder, "07_toy")
+        plt.close(figure)
+        return made
+
+    assert once(tmp_path / "1") == once(tmp_path / "2") == (tmp_path / "1" / "07_toy.gif").read_bytes()
+    with Image.open(tmp_path / "1" / "07_toy.gif") as picture:
+        assert (picture.format, picture.n_frames) == ("GIF", 2)
+
+
+def test_both_files_say_what_they_were_made_from_and_not_when(tmp_path: Path) -> None:
+    svg = save_figure(Figure(figsize=(1, 1)), tmp_path, "01_line", "owner/repo@0123abc")
     assert svg == (tmp_path / "01_line.svg").read_bytes()
     assert b"owner/repo@0123abc" in svg
     assert b"<dc:date>" not in svg

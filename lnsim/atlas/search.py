@@ -10,26 +10,31 @@ models of its hidden size with a role in common, for all pairs n (n - 1) / 2. So
 millions, and 99,999 permutations of all channels would reach no level; where they would not, the channels are permuted
 in parts (``parted_test``), which give a p as small as needed.
 
-Memory is that of some blocks and of the pairs that pass, whatever the number of models.
+Memory is that of some blocks and of the pairs that pass, whatever the number of models. Blocks run on Dask: threads of
+this process, or the workers of a cluster. A worker that dies costs the blocks that it held, and these are run again
+elsewhere: a block is a function of the atlas's folder, which every worker must see under the same path, and changes
+nothing.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lnsim.atlas import store
-from lnsim.atlas.engine import Run, engine
 from lnsim.atlas.sketch import Sketch, lets_in, sketch
-from lnsim.atlas.store import Atlas, Entry, extract_path, read_block
+from lnsim.atlas.store import Atlas, Entry, extract_path, needed, read_block
 from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
+from lnsim.errors import SourceError
 from lnsim.measure.judge import Rows, judged, matched_rows
 from lnsim.measure.many import Relation, best_first, relation
 from lnsim.measure.pair_test import MOST, PairTest
@@ -37,6 +42,8 @@ from lnsim.measure.parted_test import parted_test
 
 _BEST = 10  # models that a query is tested against in any case
 _TESTS = 4  # pairs in a block of full tests
+_AT_ONCE = 256  # blocks that are handed out at a time, so that neither graph nor answers grow with the atlas
+_RETRIES = 3  # of a block whose worker died
 
 Passed = tuple[float, int, int]
 """A similarity, and the rows of the two models; of a query the second alone counts."""
@@ -44,6 +51,8 @@ _Live = npt.NDArray[np.bool_]
 _Block = tuple[int, _Live]
 _Pair = tuple[float, NormVectors | Entry, Entry]
 _Tested = tuple[Rows, PairTest | None]
+_Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
+"""Calls a function with each of some arguments; the answers come in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,33 @@ class Search:
     n_tests: int  # comparisons that p is adjusted over, by sketch or by the full test
     found: Sequence[Relation]
     """Those that got the full test, best first, with the ``similarity`` of the sketches and what is ``known`` of b."""
+
+
+@contextmanager
+def engine(scheduler: str | None = None) -> Iterator[_Run]:
+    """What runs blocks: threads by default, else the cluster at an address; SourceError where nobody answers there."""
+    dask, client = needed("dask"), None if scheduler is None else _client(scheduler)
+
+    def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        waiting = iter(arguments)
+        while some := [dask.delayed(function, pure=False)(*one) for one in itertools.islice(waiting, _AT_ONCE)]:
+            if client is None:
+                yield from dask.compute(*some, scheduler="threads")
+            else:
+                yield from client.gather(client.compute(some, retries=_RETRIES))
+
+    with client or nullcontext():
+        yield run
+
+
+def _client(address: str) -> Any:
+    try:
+        return needed("distributed").Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise SourceError(
+            f"Asking the Dask scheduler at '{address}': no answer ({str(error) or type(error).__name__}). Start one "
+            "with `dask scheduler`, or leave --scheduler out."
+        ) from None
 
 
 def relatives(
@@ -104,9 +140,7 @@ def _is(entry: Entry, query: NormVectors) -> bool:
     return entry.name == query.source and entry.digest == query.digest
 
 
-def _full_tests(
-    folder: Path, run: Run[list[_Tested]], chosen: Sequence[_Pair], n_tests: int, most: int, seed: int
-) -> list[Relation]:
+def _full_tests(folder: Path, run: _Run, chosen: Sequence[_Pair], n_tests: int, most: int, seed: int) -> list[Relation]:
     """The full tests of what passed, Holm over all that was compared."""
     some = (chosen[start : start + _TESTS] for start in range(0, len(chosen), _TESTS))
     jobs = ((folder, [(a, b) for _, a, b in block], n_tests, most, seed) for block in some)

@@ -10,6 +10,7 @@ moved takes the place of the older one; no row changes once a line names it. One
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,18 +21,28 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lnsim.atlas.engine import needed
 from lnsim.atlas.sketch import Floats, Sketch, sketch
 from lnsim.checkpoint.extract import extract_many
 from lnsim.checkpoint.reading import Question
 from lnsim.checkpoint.source import Progress, no_progress
-from lnsim.errors import LnsimError, StoreError
+from lnsim.errors import LnsimError, SourceError, StoreError
 
 _EXTRACTS, _SKETCHES, _JOURNAL, _LOCK = "extracts", "sketches.zarr", "journal.jsonl", ".lock"
 _CHUNK = 256  # models: 4 MiB of 4,096 channels
 _BATCH = 32  # sources that are asked for together, and then written down
 BLOCK = 1024
 """Models of which sketches are held at a time, 16 MiB a role of 4,096 channels."""
+
+
+def needed(name: str) -> Any:
+    """A module of the extra ``[atlas]``; SourceError says how to install it where it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise SourceError(
+            f"Working on an atlas: the package '{error.name}' is not installed. Install it by: "
+            "pip install 'lnsim[atlas]'"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +175,13 @@ def write_rows(folder: Path, hidden_size: int, start: int, sketches: Sequence[Sk
             array[start:stop] = values
 
 
-def read_block(folder: Path, hidden_size: int, start: int, stop: int, roles: Iterable[str] | None = None) -> Sketch:
+def read_block(folder: Path, hidden_size: int, start: int, stop: int) -> Sketch:
     """The sketches of some rows by role, shape ``(stop - start, hidden_size)``; zeros for no such norm."""
     found: dict[str, Floats] = {}
     for role, array in _group(folder, hidden_size, "r").arrays():
-        if roles is None or role in roles:
-            part = np.asarray(array[start : min(stop, array.shape[0])], dtype=np.float32)
-            short = stop - start - len(part)
-            found[role] = np.pad(part, ((0, short), (0, 0))) if short else part
+        part = np.asarray(array[start : min(stop, array.shape[0])], dtype=np.float32)
+        short = stop - start - len(part)
+        found[role] = np.pad(part, ((0, short), (0, 0))) if short else part
     return found
 
 

@@ -39,26 +39,20 @@ def statistics(models: Models, roles: Sequence[str] | None = None) -> pd.DataFra
     >>> frame[frame.layer < 2].share.round(3).tolist()
     [0.027, 0.944]
     """
-    frames = [
-        _statistics(key, one)
-        for key, vectors in models.items()
-        for role, one in vectors.roles.items()
-        if roles is None or role in roles
-    ]
+    frames = []
+    for key, vectors in models.items():
+        for role, one in vectors.roles.items():
+            if roles is None or role in roles:
+                found = row_statistics(one.scale)
+                where = {"model": key, "role": one.role, "layer": one.layers, "channels": one.hidden_size}
+                values = {name: getattr(found, name) for name in ("mean", "std", "norm", "min", "max", "share")}
+                values |= {"negative": (one.scale < 0).mean(axis=1), "name": list(one.names)}
+                frames.append(pd.DataFrame({**where, "norm_type": one.norm_type, **values}))
     if not frames:
         raise ComparisonError(
             f"Taking statistics: none of {len(models)} models has a norm of {', '.join(roles or ())}."
         )
     return pd.concat(frames, ignore_index=True)
-
-
-def _statistics(key: str, one: RoleVectors) -> pd.DataFrame:
-    found = row_statistics(one.scale)
-    values = {name: getattr(found, name) for name in ("mean", "std", "norm", "min", "max", "share")}
-    below = (one.scale < 0).mean(axis=1)
-    where = {"model": key, "role": one.role, "layer": one.layers, "channels": one.hidden_size}
-    where["norm_type"] = one.norm_type
-    return pd.DataFrame({**where, **values, "negative": below, "name": list(one.names)})
 
 
 def cells(

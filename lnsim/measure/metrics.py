@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.errors import ComparisonError
-from lnsim.measure.rows import MAX_MAGNITUDE, Matrix, centre, check_pair, lengths, ranks, scale, widen
-from lnsim.measure.rows import row_statistics as row_statistics
+from lnsim.measure.rows import MAX_MAGNITUDE, Matrix, centre, check_pair, lengths, ranks, row_statistics, scale, widen
 
 ALIKE_IS_HIGH = frozenset({"cosine", "pearson", "spearman"})  # metrics that grow with likeness; all others shrink
 CV_MIN_STANDARD_ERRORS = 5.0

@@ -17,6 +17,8 @@ from scipy.optimize import isotonic_regression
 from lnsim.plots.style import INK, WIDTH, palette, readable, styled
 from lnsim.words import group_name, header_text
 
+_TEXT = 9.5  # points of the names in a figure
+
 
 class _Shown(Figure):
     """A figure of no open window: a notebook draws it where it is the last line of a cell, and nowhere else."""
@@ -91,7 +93,7 @@ def facets(
     return figure
 
 
-def name_ends(ax: Axes, size: float = 9.5, longest: int = 30) -> None:
+def name_ends(ax: Axes) -> None:
     """Write the names of an Axes' lines at their right ends, moved apart where they would overlap.
 
     Lines of one name share a label, at the mean of their ends. It is called when the limits of the Axes are settled.
@@ -105,14 +107,15 @@ def name_ends(ax: Axes, size: float = 9.5, longest: int = 30) -> None:
             ends.setdefault(str(line.get_label()), []).append((float(y[known[-1]]), str(line.get_color())))
             right = max(right, float(x[known[-1]]))
     log = ax.get_yscale() == "log"
-    low, high = (_scaled(limit, log) for limit in ax.get_ylim())
-    gap = 1.3 * size / 72 / _axes_inches(ax) * (high - low)
-    labels = sorted((_scaled(np.mean([y for y, _ in found]), log), name, found[0][1]) for name, found in ends.items())
+    scaled = np.log10 if log else float
+    low, high = map(scaled, ax.get_ylim())
+    gap = 1.3 * _TEXT / 72 / _axes_inches(ax) * (high - low)
+    labels = sorted((scaled(np.mean([y for y, _ in found])), name, found[0][1]) for name, found in ends.items())
     places = _moved_apart(np.array([y for y, _, _ in labels]), gap)
     for place, (_, name, colour) in zip(places, labels, strict=True):
         ax.annotate(
-            broken(name, longest), (right, 10**place if log else place), xytext=(6, 0), textcoords="offset points",
-            va="center", color=readable(colour), fontsize=size, weight="bold", annotation_clip=False,
+            broken(name, 30), (right, 10**place if log else place), xytext=(6, 0), textcoords="offset points",
+            va="center", color=readable(colour), fontsize=_TEXT, weight="bold", annotation_clip=False,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # over a longer line of another name
         )  # fmt: skip
 
@@ -126,11 +129,11 @@ def key(
 ) -> None:
     """Names in their own colours, one under the other: a legend without a box; `at` is the upper corner's place."""
     found = palette(names, colours)
-    step = 1.35 * 9.5 / 72 / _axes_inches(ax)
+    step = 1.35 * _TEXT / 72 / _axes_inches(ax)
     for place, name in enumerate(found):
         text = (texts or {}).get(name) or group_name(header_text(name))
         ax.text(at[0], at[1] - step * place, text, transform=ax.transAxes, va="top", color=readable(found[name]),
-                ha="right" if at[0] > 0.5 else "left", fontsize=9.5, weight="bold")  # fmt: skip
+                ha="right" if at[0] > 0.5 else "left", fontsize=_TEXT, weight="bold")  # fmt: skip
 
 
 def broken(text: str, longest: int = 34) -> str:
@@ -140,13 +143,9 @@ def broken(text: str, longest: int = 34) -> str:
     return text.replace(" × ", " ×\n") if " × " in text else textwrap.fill(text, longest)
 
 
-def whole_numbers(ax: Axes, axis: str = "x", most: int = 7) -> None:
+def whole_numbers(ax: Axes, axis: str = "x") -> None:
     """Ticks of an axis at whole numbers only."""
-    (ax.xaxis if axis == "x" else ax.yaxis).set_major_locator(MaxNLocator(most, integer=True))
-
-
-def _scaled(value: Any, log: bool) -> float:
-    return float(np.log10(value)) if log else float(value)
+    (ax.xaxis if axis == "x" else ax.yaxis).set_major_locator(MaxNLocator(7, integer=True))
 
 
 def _axes_inches(ax: Axes) -> float:

@@ -57,12 +57,6 @@ class Notebook:
     question: str
 
 
-def notebook_by_name(folder: Path, name: str) -> Notebook:
-    """A notebook on models that someone asks about: ``compare`` or ``matrix``; it is no study's, and has no number."""
-    path = folder / f"{name}.ipynb"
-    return Notebook(name, path, question_of(path))
-
-
 class _Metadata(msgspec.Struct):
     tags: list[str] = []
 

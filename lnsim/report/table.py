@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LONG = 14  # a table of more rows scrolls in a box of limited height, and can be filtered
+_SORTED_FROM = 5  # a table of fewer rows is read at a glance, so nothing needs to be sorted
+_P = "p"  # format of a p-value: four digits, and never as zero
 # Class in the style sheet by the group of a pair.
 GROUP_CLASSES = {"related": "rel", "independent": "ind", "disputed": "dis"}
 
 # Characters of a cell that no longer fits on one line beside others, and of one that needs several.
 _PROSE, _LONG_PROSE = 60, 120
-
-_SORTED_FROM = 5  # a table of fewer rows is read at a glance, so nothing needs to be sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,13 @@ def table(
     another group begins, `transpose` sets attributes downwards, `whole` shows all rows of a long table at once, `cards`
     each row as a card in a narrow window. The id of the caption is unique on the page.
     """
+    import pandas as pd
+
     if frame.empty:
         raise NotebookError(f"Writing the table '{caption_id}': it has no rows or no columns.")
-    frame = _named_rows(frame, transpose)
+    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None  # evenly spaced layers have a name
+    if numbered and frame.shape[1] > 1 and not transpose:  # row numbers say nothing: the first column names the rows
+        frame = frame.set_index(frame.columns[0])
     groups = [] if transpose else _groups(frame, kinds)
     shown = _cells(frame, formats, groups).rename(columns=dict(labels))
     shown = shown.T if transpose else shown
@@ -106,20 +110,6 @@ def table(
         columns=[(header_text(name[-1]), _is_text(shown.iloc[:, at].tolist())) for at, name in enumerate(names)],
         rows=_rows(shown, groups, sorts, cards, parted),
     )
-
-
-_P = "p"  # format of a p-value: four digits, and never as zero
-
-
-def _named_rows(frame: pd.DataFrame, transpose: bool) -> pd.DataFrame:
-    """Row numbers say nothing; the first column names the rows in their place.
-
-    Evenly spaced layers, which pandas keeps as a range too, have a name.
-    """
-    import pandas as pd
-
-    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
-    return frame.set_index(frame.columns[0]) if numbered and frame.shape[1] > 1 and not transpose else frame
 
 
 def _groups(frame: pd.DataFrame, kinds: str) -> list[str]:

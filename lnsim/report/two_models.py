@@ -17,7 +17,7 @@ from lnsim.checkpoint.source import Progress
 from lnsim.errors import NotebookError
 from lnsim.measure.many import Relation
 from lnsim.paths import extract_name, notebooks_dir, project_root
-from lnsim.report.notebooks import execute, notebook_by_name
+from lnsim.report.notebooks import Notebook, execute, question_of
 from lnsim.report.pair_view import Comparison
 from lnsim.report.saving import NOT_WRITTEN, claim_folder, write_whole, writing
 from lnsim.text import json_text, printable
@@ -41,8 +41,9 @@ def write_page_of_two(
     path_a, path_b = map(str, models)
     given = {"a": path_a, "b": path_b, "name_a": names[0], "name_b": names[1], **parameters}
     title = f"Do the norm vectors of {names[0]} and {names[1]} share a pattern?"
-    _check_folder(folder, "comparison", ("a", "b"), found.names)
-    return _write_page(folder, "compare", models, {"comparison": found.record()}, given, title, progress)
+    record = folder / "comparison.json"
+    _check_folder(folder, record, {"a": found.names[0], "b": found.names[1]})
+    return _write_page(folder, "compare", models, record, found.record(), given, title, progress)
 
 
 def write_page_of_many(
@@ -54,9 +55,9 @@ def write_page_of_many(
     by_path = _by_path(folder, [f"{place:03d}" for place in range(1, 1 + len(names))], names, list(models.values()))
     given = {**given, "models": dict(zip(names, map(str, by_path), strict=True))}
     title = f"Which of {len(models)} models share a pattern in their norm vectors?"
-    _check_folder(folder, "matrix", ("models",), (list(models),))
-    record = {"models": list(models), "pairs": list(pairs)}
-    return _write_page(folder, "matrix", by_path, {"matrix": record}, given, title, progress)
+    record, told = folder / "matrix.json", {"models": list(models), "pairs": list(pairs)}
+    _check_folder(folder, record, {"models": told["models"]})
+    return _write_page(folder, "matrix", by_path, record, told, given, title, progress)
 
 
 def _by_path(
@@ -73,7 +74,8 @@ def _write_page(
     folder: Path,
     which: str,
     models: Mapping[Path, Extracted],
-    record: Mapping[str, Any],
+    record: Path,
+    told: Mapping[str, Any],
     parameters: Mapping[str, Any],
     title: str,
     progress: Progress,
@@ -89,10 +91,10 @@ def _write_page(
     with writing(f"a report into '{folder}'"):
         for path, one in models.items():
             _keep(path, one)
-        for name, content in record.items():
-            write_whole(folder / f"{name}.json", (json_text(content, indent=1) + "\n").encode("utf-8"))
-    notebook = notebook_by_name(notebooks_dir(), which)
-    executed = folder / notebook.path.name
+        write_whole(record, (json_text(told, indent=1) + "\n").encode("utf-8"))
+    path = notebooks_dir() / f"{which}.ipynb"
+    notebook = Notebook(which, path, question_of(path))  # it is no study's, and has no number
+    executed = folder / path.name
     outcome = execute(notebook, executed, parameters, project_root(), _TIMEOUT)
     if outcome.error is not None:
         raise NotebookError(NOT_WRITTEN["failed"].format(folder=folder, error=outcome.error, executed=executed))
@@ -101,20 +103,19 @@ def _write_page(
     return page
 
 
-def _check_folder(folder: Path, name: str, keys: Sequence[str], asked: Sequence[Any]) -> None:
+def _check_folder(folder: Path, record: Path, asked: Mapping[str, Any]) -> None:
     """Refuse a file, and the folder of a page on other models: it would be replaced."""
     if folder.exists() and not folder.is_dir():
         raise NotebookError(f"Writing a report into '{folder}': it is a file; name a folder.")
-    record = folder / f"{name}.json"
     if not record.is_file():
         return
     try:
         content = json.loads(record.read_text("utf-8"))
-        earlier = [content[key] for key in keys]
+        earlier = {key: content[key] for key in asked}
     except (ValueError, KeyError, TypeError):
-        earlier = ["other"] * len(keys)
-    if earlier != list(asked):
-        told = " and ".join(f"{one if isinstance(one, str) else ', '.join(one):.80}" for one in earlier)
+        earlier = dict.fromkeys(asked, "other")
+    if earlier != asked:
+        told = " and ".join(f"{one if isinstance(one, str) else ', '.join(one):.80}" for one in earlier.values())
         raise NotebookError(NOT_WRITTEN["other_models"].format(folder=folder, told=told))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
-from lnsim.measure.metrics import pairwise, row_statistics
+from lnsim.measure.metrics import pairwise
+from lnsim.measure.rows import row_statistics
 from studies.claims.bounds import Bound
 from studies.claims.intervals import Interval, exactly
 from studies.claims.rows import Cell, Vector

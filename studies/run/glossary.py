@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from lnsim.paths import at_home
-from lnsim.report.prose import prose_html, slug
+from lnsim.report.html import prose_html, slug
 
 _INDEX = "../index.html"  # from a page of a study
 _NO_PROSE = frozenset(

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lnsim.report import markup
-from lnsim.report.html import Report, read_report
-from lnsim.report.prose import clean_html, slug
+from lnsim.report.html import Report, clean_html, read_report, slug
 from lnsim.report.saving import write_text
 from lnsim.study.catalog import Study
 from lnsim.words import count, listed

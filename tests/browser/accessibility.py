@@ -41,14 +41,7 @@ class NoAxeError(Exception):
 
 
 def axe_source(given: Path | None = None) -> str:
-    """The script of axe-core: a file that is at hand, or the one that npm fetches.
-
-    Args:
-        given: an ``axe.min.js``; fetched where None.
-
-    Raises:
-        NoAxeError: when npm is missing or cannot fetch it, or the script is not the one that is expected.
-    """
+    """The script of axe-core: a file that is at hand, or the one that npm fetches; NoAxeError where it is another."""
     script = given.read_bytes() if given is not None else _fetched()
     if (found := hashlib.sha256(script).hexdigest()) != SHA256:
         raise NoAxeError(f"axe.min.js of axe-core {VERSION}: expected sha256 {SHA256}, found {found}.")

@@ -29,10 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
 from urllib.error import URLError
-from urllib.parse import urlparse
 from urllib.request import urlopen
 
-from check_reports import FLAGS
+from check_reports import FLAGS, watch
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from playwright.sync_api import Error as BrowserError
 
@@ -87,7 +86,7 @@ class Lab:
         context = self.browser.new_context(viewport={"width": 1280, "height": 1000})
         page = context.new_page()
         page.set_default_timeout(self.patience * 1000)
-        watch(page, self.url, found)
+        watch(page, found, self.url)
         page.goto(f"{self.url}/lab/tree/{path}?reset&token={self.token}")
         page.locator(".jp-Notebook .jp-Cell").first.wait_for()
         page.wait_for_function(IDLE)
@@ -110,9 +109,8 @@ class Lab:
 def main(words: list[str] | None = None) -> int:
     """Run the checks; returns the exit code."""
     parser = argparse.ArgumentParser(description="Work in JupyterLab with Chromium and check what is shown.")
-    parser.add_argument(
-        "numbers", nargs="*", help="numbers of notebooks, or all (00 13 compare)", default=["00", "13", "compare"]
-    )
+    usual = ["00", "13", "compare"]
+    parser.add_argument("numbers", nargs="*", help=f"numbers of notebooks, or all ({' '.join(usual)})", default=usual)
     parser.add_argument("--chromium", default="/usr/bin/chromium", help="the browser (/usr/bin/chromium)")
     parser.add_argument("--shots", type=Path, help="write a screenshot of every window into this folder")
     parser.add_argument("--patience", type=float, default=120.0, help="seconds that one step may take (120)")
@@ -136,9 +134,7 @@ def main(words: list[str] | None = None) -> int:
             browser.close()
     if stored() != before:
         found.append("a notebook of the clone has changed")
-    print(
-        "\n".join([*found, f"{len(names)} notebooks, a changed one and an empty one: {len(found) or 'no'} findings."])
-    )
+    print(*found, f"{len(names)} notebooks, a changed one and an empty one: {len(found) or 'no'} findings.", sep="\n")
     return 1 if found else 0
 
 
@@ -214,21 +210,6 @@ def wait_for(url: str, token: str, process: subprocess.Popen[bytes], log: Path) 
     raise SystemExit(f"JupyterLab does not answer: {log.read_text('utf-8', 'replace')[-2000:]}")
 
 
-def watch(page: Page, url: str, noted: list[str]) -> None:
-    """Note every script error, and every request to another machine, which is not let out."""
-
-    def route(request_route) -> None:  # type: ignore[no-untyped-def]
-        asked = request_route.request.url
-        if urlparse(asked).scheme in ("data", "blob") or asked.startswith(url):
-            request_route.continue_()
-        else:
-            noted.append(f"asked for {asked[:120]}")
-            request_route.abort()
-
-    page.route("**/*", route)
-    page.on("pageerror", lambda error: noted.append(f"script error: {str(error)[:200]}"))
-
-
 def check_notebook(lab: Lab, path: str) -> Iterator[str]:
     """Run all cells of a notebook as it is, and look at what it shows."""
     found: list[str] = []
@@ -276,12 +257,8 @@ def check_change(lab: Lab, path: str) -> Iterator[str]:
         page.keyboard.press("Delete")
         page.keyboard.insert_text(text.replace(*CHANGED))
         run_all(page)
-        row = (
-            page.locator(".jp-Notebook .jp-OutputArea-output tr")
-            .filter(has_text="SmolLM2")
-            .filter(has_text="pre-attention")
-        )
-        said = " ".join(row.all_inner_texts())
+        rows = page.locator(".jp-Notebook .jp-OutputArea-output tr").filter(has_text="SmolLM2")
+        said = " ".join(rows.filter(has_text="pre-attention").all_inner_texts())
         if before == after or after not in said:
             found.append(f"with the median the row of SmolLM2 is {said[:200]!r}; expected {after} in it")
         facts = page.evaluate(FACTS)

@@ -45,23 +45,38 @@ SCRIPT = """() => {
     dumb: images.filter(i => !(i.alt || '').trim()).length,
     images: images.length,
     sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-    repeated: ids.filter((id, n) => ids.indexOf(id) !== n),
+    repeated: ids.filter((id, n) => ids.indexOf(id) !== n).join(', '),
     levels: levels,
     links: [...document.links].map(a => a.href),
     unlinked: [...document.querySelectorAll('table > caption')].filter(e => !e.querySelector('a[href$=".csv"]'))
-      .map(e => e.textContent.slice(0, 60)),
+      .map(e => e.textContent.slice(0, 60)).join('; '),
     below: [...document.querySelectorAll('.first + div dt')].map(e => e.parentElement.getBoundingClientRect().bottom),
     errors: document.querySelectorAll('.stream.error').length,
     stray: document.querySelectorAll('.stream:not(.error), img[alt="A figure without a description"]').length,
     cut: [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1
       && !getComputedStyle(e).backgroundImage.includes('gradient')).length,
     unsaid: [...document.querySelectorAll('.scroll.long caption')]
-      .filter(e => !/rows; the box scrolls/.test(e.textContent)).map(e => e.textContent.slice(0, 60)),
+      .filter(e => !/rows; the box scrolls/.test(e.textContent)).map(e => e.textContent.slice(0, 60)).join('; '),
     findings: [...document.querySelectorAll('.says .lead')].filter(e => e.querySelector('dt').textContent === 'Finding')
       .map(e => e.querySelector('dd').textContent),
     formulas: [...document.querySelectorAll('main .md')].filter(e => /\\$[^$]+\\$/.test(e.innerText)).length,
   };
 }"""
+
+
+FAULTS = {
+    "blank": "{blank} of {images} pictures are not painted",
+    "dumb": "{dumb} pictures have no alt text",
+    "sideways": "the page is {sideways} pixels wider than the window",
+    "repeated": "ids used twice: {repeated}",
+    "errors": "{errors} cells show an error",
+    "stray": "{stray} cells show a value or a picture of their own, which is no part of the page",
+    "formulas": "{formulas} texts show a formula as its source",
+    "cut": "{cut} tables are wider than their box without a sign of it",
+    "unsaid": "boxes that scroll and do not say how many rows there are: {unsaid}",
+    "unlinked": "tables without a link to their CSV: {unlinked}",
+}
+"""What is said of a fact that should be nought or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +155,10 @@ def check_page(browser: Browser, path: Path, axe: str, shots: Path | None, pdf: 
         page = context.new_page()
         noted: list[str] = []
         watch(page, noted)
+        page.on(
+            "console",
+            lambda message, into=noted: message.type == "error" and into.append(f"console: {message.text[:200]}"),
+        )
         page.goto(path.as_uri(), wait_until="load")
         found = list(judge(page, path, view))
         if shots is not None:
@@ -156,46 +175,26 @@ def check_page(browser: Browser, path: Path, axe: str, shots: Path | None, pdf: 
             yield f"{path.parent.name}/{path.name}, {view.name}: {finding}"
 
 
-def watch(page: Page, noted: list[str]) -> None:
+def watch(page: Page, noted: list[str], own: str = "file:") -> None:
     """Note every script error and every request that is not for the page's own files; let none of the latter out."""
 
     def route(request_route) -> None:  # type: ignore[no-untyped-def]
-        url = request_route.request.url
-        if urlparse(url).scheme in ("file", "data", "blob"):
+        asked = request_route.request.url
+        if asked.startswith((own, "data:", "blob:")):
             request_route.continue_()
         else:
-            noted.append(f"asked for {url[:120]}")
+            noted.append(f"asked for {asked[:120]}")
             request_route.abort()
 
     page.route("**/*", route)
-    page.on("pageerror", lambda error: noted.append(f"script error: {error}"))
-    page.on("console", lambda message: message.type == "error" and noted.append(f"console: {message.text[:200]}"))
+    page.on("pageerror", lambda error: noted.append(f"script error: {str(error)[:200]}"))
 
 
 def judge(page: Page, path: Path, view: View) -> Iterator[str]:
     """What is wrong with a page that is open."""
     facts = page.evaluate(SCRIPT)
-    if facts["blank"]:
-        yield f"{facts['blank']} of {facts['images']} pictures are not painted"
-    if facts["dumb"]:
-        yield f"{facts['dumb']} pictures have no alt text"
-    if facts["sideways"] > 0:
-        yield f"the page is {facts['sideways']} pixels wider than the window"
-    if facts["repeated"]:
-        yield f"ids used twice: {', '.join(facts['repeated'])}"
-    if facts["errors"]:
-        yield f"{facts['errors']} cells show an error"
-    if facts["stray"]:
-        yield f"{facts['stray']} cells show a value or a picture of their own, which is no part of the page"
-    if facts["formulas"]:
-        yield f"{facts['formulas']} texts show a formula as its source"
-    if facts["cut"]:
-        yield f"{facts['cut']} tables are wider than their box without a sign of it"
-    if facts["unsaid"]:
-        yield f"boxes that scroll and do not say how many rows there are: {'; '.join(facts['unsaid'])}"
+    yield from (text.format(**facts) for name, text in FAULTS.items() if facts[name])
     yield from judge_findings(facts["findings"])
-    if facts["unlinked"]:
-        yield f"tables without a link to their CSV: {'; '.join(facts['unlinked'])}"
     if facts["below"] and (last := max(facts["below"])) > view.height:
         yield f"the answers end {last - view.height:.0f} pixels below the first screen"
     yield from judge_headings(facts["levels"])

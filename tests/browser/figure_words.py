@@ -43,14 +43,12 @@ def corners(element: ElementTree.Element, place: np.ndarray, glyphs: dict[str, n
 
 def words(path: Path) -> list[tuple[str, np.ndarray]]:
     """Each text of a figure, and its corners; the fonts are those of the glyphs."""
-    root = ElementTree.parse(
-        path, ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
-    ).getroot()
+    parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
+    root = ElementTree.parse(path, parser).getroot()
     glyphs = {}
     for glyph in (one for part in root.iter(f"{SVG}defs") for one in part.iter(f"{SVG}path")):
-        points = np.array([float(word) for word in re.findall(r"-?[\d.]+", glyph.get("d", ""))] or [0, 0]).reshape(
-            -1, 2
-        )
+        ends = [float(word) for word in re.findall(r"-?[\d.]+", glyph.get("d", ""))] or [0, 0]
+        points = np.array(ends).reshape(-1, 2)
         low, high = points.min(axis=0), points.max(axis=0)
         box = np.array([[low[0], high[0], low[0], high[0]], [low[1], low[1], high[1], high[1]], [1, 1, 1, 1]])
         glyphs[glyph.get("id", "")] = moved(glyph, np.eye(3)) @ box

@@ -41,13 +41,7 @@ _MEASURE = """([width, height]) => {
 
 
 def judge_print(page: Page, path: Path, into: Path | None = None) -> Iterator[str]:
-    """What is wrong with a page on paper.
-
-    Args:
-        page: the page, open in a browser that can print.
-        path: its file.
-        into: folder for the PDF; it is not kept where None.
-    """
+    """What is wrong with a page on paper; its PDF is kept in a folder where one is given."""
     page.emulate_media(media="print", color_scheme="light")
     page.set_viewport_size({"width": round(PAPER[0]), "height": round(PAPER[1])})
     facts = page.evaluate(_MEASURE, list(PAPER))
