@@ -22,7 +22,6 @@ from lnsim import LnsimError
 from lnsim.checkpoint.hub import transport
 from lnsim.checkpoint.hub.session import Client, Settings
 from lnsim.checkpoint.hub.transport import Transport
-from lnsim.checkpoint.source import Traffic
 
 TOKEN = "hf_good"  # what the stand-in accepts for a gated repo
 SECRET = "hf_a5ecretThatNobodyMaySee"
@@ -124,7 +123,7 @@ def test_a_log_shows_no_header_and_no_signed_address(hub: HubStandIn, caplog: py
 
 def test_https_never_leads_to_http() -> None:
     left = Client(Settings())
-    answers = Transport(left, Traffic())
+    answers = Transport(left)
 
     @contextmanager
     def exchange(url: str, headers: object, *, at_the_hub: bool) -> Iterator[object]:

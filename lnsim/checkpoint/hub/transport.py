@@ -57,9 +57,9 @@ _LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
 class Transport:
     """Checked requests for one checkpoint; ``traffic`` is where they and their bytes are counted."""
 
-    def __init__(self, client: Client, traffic: Traffic) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
-        self.traffic = traffic
+        self.traffic = Traffic()
         self._given_up = threading.Event()
         hub = parse_address(constants.ENDPOINT)
         self._hub = _origin(hub)
