@@ -184,6 +184,7 @@ def test_no_error_no_log_record_and_no_traceback_with_every_local_variable_shows
     shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
     for text in (repr(caught.value), shown, caplog.text, *(str(vars(record)) for record in caplog.records)):
         assert SECRET not in text
+    assert all(text.isprintable() for text in (str(caught.value), *(one.getMessage() for one in caplog.records)))
 
 
 def test_a_mirror_is_named_once_as_the_one_that_receives_the_token(
