@@ -29,7 +29,7 @@ def section(name: str) -> str:
 
 def fault_table() -> str:
     """The faults of servers, networks and repos: a line for each row of the parametrised test."""
-    from fault_rows import ROWS
+    from fault_table import ROWS
 
     heads = ("what the server or the network does", "how often", "at", "what lnsim does")
     return table(

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fault_rows import ROWS
-from fault_table import CONFIG, N_SHARDS, TENSORS, TRIES, OneError, Place, Recovers, Row, Stage
+from fault_table import CONFIG, N_SHARDS, ROWS, TENSORS, TRIES, OneError, Place, Recovers, Row, Stage
 from hub_stand_in import HubStandIn
 from safetensors_bytes import checkpoint_files, norm_bits
 

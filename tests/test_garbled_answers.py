@@ -14,7 +14,6 @@ import pytest
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.session import Client, Settings
 from lnsim.checkpoint.hub.transport import Transport
-from lnsim.checkpoint.source import Traffic
 from lnsim.errors import HubError
 
 SPAN = ByteRange(10, 20)
@@ -84,7 +83,7 @@ def test_whatever_a_server_sends_ends_in_one_of_two_ways(seed: int, monkeypatch:
     with server(iter(lambda: garbled(rng, PLAIN[number % 3]), None)) as url:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", url.removesuffix("/file"))
         client = Client(Settings(max_tries=1, read_timeout=2.0, total_timeout=4.0, max_retry_after=0.0))
-        transport = Transport(client, Traffic())
+        transport = Transport(client)
         for number in range(N_REQUESTS):
             try:
                 ask(transport, url, number % 3)

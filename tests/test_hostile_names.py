@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import random
 import re
 import unicodedata
@@ -17,14 +16,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import run
-from hub_stand_in import Fault, HubStandIn
 from report_notebooks import PICTURE, answer, code, display, markdown, write
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, file_bytes, llama_tensors, write_files
 
 import lnsim
 from lnsim import LnsimError
 from lnsim.checkpoint.extract import extract_and_keep
-from lnsim.checkpoint.hub.session import Settings
 from lnsim.checkpoint.store import FORMAT
 from lnsim.checkpoint.vectors import NormVectors, RoleVectors
 from lnsim.errors import NotebookError
@@ -265,25 +262,6 @@ def test_the_command_line_prints_names_as_text(tmp_path: Path, monkeypatch: pyte
             assert json.loads(out)
         elif exit_code == 1:
             assert err.splitlines()[-1].startswith("lnsim: ")
-
-
-def test_what_a_server_says_reaches_a_log_as_text_only(
-    hub: HubStandIn, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lnsim.checkpoint.hub.checkpoint.Settings", lambda: Settings(max_tries=2, first_pause=0.001))
-    hub.add("a/b", checkpoint_files(llama_tensors(), LLAMA_CONFIG))
-    headers = {
-        "status": "503",
-        "Content-Encoding": "\x1b[31m\x9b",
-        "Retry-After": "\x1b[31m",
-        "X-Error-Message": "\x07",
-    }
-    hub.faults.append(Fault("Signature", "status", headers=headers))
-    with caplog.at_level(logging.DEBUG), pytest.raises(LnsimError) as caught:
-        lnsim.extract("a/b")
-    assert is_harmless(str(caught.value), keep="")
-    assert caplog.records
-    assert all(is_harmless(record.getMessage(), keep="") for record in caplog.records)
 
 
 NO_PATHS = ["../../x", "/etc/passwd", "..", ".", "", "a/../../b", "a\\..\\b", "\x00", "~root"]

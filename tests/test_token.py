@@ -22,7 +22,6 @@ from lnsim import LnsimError
 from lnsim.checkpoint.hub import transport
 from lnsim.checkpoint.hub.session import Client, Settings
 from lnsim.checkpoint.hub.transport import Transport
-from lnsim.checkpoint.source import Traffic
 
 TOKEN = "hf_good"  # what the stand-in accepts for a gated repo
 SECRET = "hf_a5ecretThatNobodyMaySee"
@@ -124,7 +123,7 @@ def test_a_log_shows_no_header_and_no_signed_address(hub: HubStandIn, caplog: py
 
 def test_https_never_leads_to_http() -> None:
     left = Client(Settings())
-    answers = Transport(left, Traffic())
+    answers = Transport(left)
 
     @contextmanager
     def exchange(url: str, headers: object, *, at_the_hub: bool) -> Iterator[object]:
@@ -185,6 +184,7 @@ def test_no_error_no_log_record_and_no_traceback_with_every_local_variable_shows
     shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
     for text in (repr(caught.value), shown, caplog.text, *(str(vars(record)) for record in caplog.records)):
         assert SECRET not in text
+    assert all(text.isprintable() for text in (str(caught.value), *(one.getMessage() for one in caplog.records)))
 
 
 def test_a_mirror_is_named_once_as_the_one_that_receives_the_token(

@@ -33,7 +33,6 @@ from lnsim.checkpoint.source import (
     MAX_JSON_BYTES,
     Checkpoint,
     Progress,
-    Traffic,
     check_totals,
     no_progress,
     parse_config,
@@ -121,7 +120,7 @@ def pin(name: RepoName, *, settings: Settings | None = None) -> Repo:
     Raises HubError with a sentence on what to do, SourceError when the commit has no such part.
     """
     check_endpoint(constants.ENDPOINT)
-    transport = Transport(client_for(settings or Settings()), Traffic())
+    transport = Transport(client_for(settings or Settings()))
     try:
         commit, names = _ask(transport, name.repo_id, name.revision)
     except RevisionError as error:

@@ -57,9 +57,9 @@ _LOG_IN = "Log in anew with `hf auth login`, or set HF_TOKEN."
 class Transport:
     """Checked requests for one checkpoint; ``traffic`` is where they and their bytes are counted."""
 
-    def __init__(self, client: Client, traffic: Traffic) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
-        self.traffic = traffic
+        self.traffic = Traffic()
         self._given_up = threading.Event()
         hub = parse_address(constants.ENDPOINT)
         self._hub = _origin(hub)
@@ -248,14 +248,13 @@ class Transport:
                 raise ClosedError
 
 
-def parse_address(url: str) -> httpx.URL:
-    """An address that a request may be made to, as the code that makes it reads it; raises UnusableAddressError."""
-    return _usable(lambda: httpx.URL(url))
+def parse_address(text: str, base: httpx.URL | None = None) -> httpx.URL:
+    """An address that a request may be made to, as the code that makes it reads it; raises UnusableAddressError.
 
-
-def _usable(made: Callable[[], httpx.URL]) -> httpx.URL:
+    One that another leads to comes without a user and password: they would be sent as a login.
+    """
     try:
-        url = made()
+        url = httpx.URL(text) if base is None else base.join(text).copy_with(username=None, password=None)
         host = url.raw_host.decode("ascii")
         host.encode("idna")  # as the socket will
     except (httpx.InvalidURL, ValueError) as error:
@@ -268,10 +267,9 @@ def _usable(made: Callable[[], httpx.URL]) -> httpx.URL:
 
 
 def _joined(url: httpx.URL, location: str) -> httpx.URL:
-    """Where a redirect leads, without a user and password: they would be sent as a login."""
     if "\\" in location:
         raise UnusableAddressError("a backslash is in it, behind which programs see different hosts")
-    target = _usable(lambda: url.join(location).copy_with(username=None, password=None))
+    target = parse_address(location, url)
     if target == url:
         raise UnusableAddressError("it says that the file has moved, and not where to")
     return target
