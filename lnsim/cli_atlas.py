@@ -17,8 +17,9 @@ from lnsim.text import json_text
 
 if TYPE_CHECKING:
     from lnsim.atlas.search import Search
-    from lnsim.atlas.store import Added, Atlas, Wanted
+    from lnsim.atlas.store import Atlas, Wanted
 
+_TOLD = ("source", "roles", "commit", "hidden_size", "known")  # of what was added
 _SHOWN = 40  # rows of a table; --json and --csv have them all
 _ON_A_PAGE = 60  # models
 
@@ -50,7 +51,8 @@ def _add(atlas: Atlas, options: argparse.Namespace, complain: Complain) -> Itera
             if isinstance(one.result, LnsimError):
                 complain(with_near_names(one.result, one.wanted.source))
             else:
-                record = _record(one)
+                record = {name: getattr(one.result, name) for name in _TOLD}
+                record |= {"new": one.new, "requests": one.requests, "bytes_received": one.bytes_received}
                 yield json_text(record) if options.json else _text(record)
 
 
@@ -73,17 +75,10 @@ def read_list(path: Path) -> list[Wanted]:
     return found
 
 
-def _record(one: Added) -> dict[str, Any]:
-    entry: Any = one.result
-    kept = {name: getattr(entry, name) for name in ("source", "roles", "commit", "hidden_size", "known")}
-    return kept | {"new": one.new, "requests": one.requests, "bytes_received": one.bytes_received}
-
-
 def _text(found: dict[str, Any]) -> str:
     at = f"@{found['commit'][:12]}" if found["commit"] else ""
-    state = (
-        f"read, {found['requests']} requests, {found['bytes_received']:,} bytes" if found["new"] else "known already"
-    )
+    read = f"read, {found['requests']} requests, {found['bytes_received']:,} bytes"
+    state = read if found["new"] else "known already"
     return f"{found['source']}{at}  {found['hidden_size']} channels, {state}"
 
 
@@ -99,9 +94,8 @@ def _search(atlas: Atlas, options: argparse.Namespace, complain: Complain) -> It
     if options.csv is not None:
         write_csv(options.csv, found.found)
     if options.json:
-        yield json_text(
-            found.found if both else [{"name": one["b"]} | one for one in found.found if not one["why_not"]]
-        )
+        of_one = ({"name": one["b"]} | one for one in found.found if not one["why_not"])
+        yield json_text(found.found if both else list(of_one))
     else:
         what = "pairs" if both else f"models compared with {options.sources[0]}"
         apart = (comb(found.n_models, 2) if both else found.n_models) - found.n_tests

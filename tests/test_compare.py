@@ -114,15 +114,6 @@ def test_equal_weights_with_other_biases_are_not_identical() -> None:
     assert summarise_pair(models[1], models[1], 19).judgement.key == "identical"
 
 
-def test_a_model_is_identical_to_itself(minilm: NormVectors) -> None:
-    found = summarise_pair(minilm, minilm, 99)
-    assert (found.judgement.key, found.judgement.obstacle, dict(found.not_compared)) == ("identical", "", {})
-    one = found.roles["post_attention"]
-    assert (one.cosine_mean, one.pearson_mean, one.spearman_mean) == (1.0, 1.0, 1.0)
-    assert (one.rel_l2_mean, one.changed_ratio, one.best_offset, one.alignment_rate) == (0.0, 0.0, 0, 1.0)
-    assert one.pvalue == 0.01
-
-
 def test_roles_and_layers_that_only_one_has_are_named() -> None:
     a = joined(drawn(1, [0, 1, 2, 5]), drawn(2, role="final", layers=[-1]), drawn(5, size=32, role="post_mlp"))
     b = joined(drawn(3, [1, 2, 3, 4]), drawn(4, role="pre_attention"), drawn(6, size=16, role="post_mlp"))

@@ -231,16 +231,9 @@ def test_a_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     for target in links(page.read_text("utf-8")):
         name, _, anchor = target.partition("#")
         path = (page.parent / name).resolve() if name else page
-        assert path.exists() or is_made_later(path), f"{page.name}: {target}"
+        assert path.exists(), f"{page.name}: {target}"
         if anchor and path.suffix == ".md":
             assert anchor in anchors(path.read_text("utf-8")), f"{page.name}: {target}"
-
-
-def is_made_later(path: Path) -> bool:
-    """A table or figure that a notebook writes, where it has not been run yet."""
-    number, _, subject = path.stem.partition("_")
-    notebooks = list((ROOT / "notebooks").glob(f"{number}_*.ipynb")) if subject else []
-    return any(f'\\"{subject}\\"' in notebook.read_text("utf-8") for notebook in notebooks)
 
 
 def test_no_page_stands_alone() -> None:

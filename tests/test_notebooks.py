@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from lnsim.report.page import Page
 from lnsim.study.catalog import list_studies, load_study
-from lnsim.study.vectors import study_vectors
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -81,9 +79,7 @@ def test_a_notebook_is_the_experiment(path: Path) -> None:
 
 
 @each
-def test_exactly_one_cell_holds_parameters_literals_only_with_a_comment_each_and_the_page_opens_with_them(
-    path: Path,
-) -> None:
+def test_exactly_one_cell_holds_parameters_literals_only_with_a_comment_each_and_those_of_the_study(path: Path) -> None:
     (tagged,) = (cell for cell in cells(path, "code") if "parameters" in cell["metadata"].get("tags", []))
     given = {}
     for line in source(tagged).splitlines():
@@ -98,9 +94,6 @@ def test_exactly_one_cell_holds_parameters_literals_only_with_a_comment_each_and
         # In JupyterLab the experiment is the one that run_all.py runs: a value that stands here is the study file's.
         stands = study.experiments[path.stem[:2]]
         assert not {name: value for name, value in given.items() if value and value != stands.get(name)}
-        Page.open(path.stem[:2], study.name, "auto", given)
-        models = given.get("models", [])
-        assert not models or study_vectors(study, "auto", models[:1]).vectors
 
 
 @each

@@ -112,15 +112,21 @@ def test_a_figure_is_saved_shown_marked_and_closed(home: Path, opened: Page, sho
     assert not plt.get_fignums()
 
 
-def test_the_table_for_the_index_is_marked_and_has_all_its_rows_in_sight(opened: Page, shown: list[Any]) -> None:
-    frame = pd.DataFrame({"n": range(20)}, index=[f"row {place}" for place in range(20)])
-    opened.table(frame, "rows", "Rows.", headline=True)
+def test_a_table_is_written_whole_where_a_part_is_shown_and_that_for_the_index_is_marked_and_in_sight(
+    home: Path, opened: Page, shown: list[Any]
+) -> None:
+    frame = pd.DataFrame({"role": [f"role {place}" for place in range(20)], "r": 0.123456789})
+    opened.table(frame, "r", "Claim.", "Caption.", headline=True)
     assert shown[-1][1] == {"lnsim": {"headline_table": True}}
     assert "scroll long" not in shown[-1][0]["text/html"]
-    opened.table(frame, "rows", "Rows.")
+    opened.table(frame, "r", "Claim.", "Caption.", shown=frame.head(15))
+    html = shown[-1][0]["text/html"]
     assert shown[-1][1] == {}
-    assert 'href="tables/01_rows.csv"' in shown[-1][0]["text/html"]
-    assert "scroll long" in shown[-1][0]["text/html"]
+    assert "scroll long" in html
+    assert 'In full: <a href="tables/01_r.csv">01_r.csv</a></caption>' in html
+    assert "role 15" not in html
+    written = (home / "page" / "tables" / "01_r.csv").read_text().splitlines()
+    assert (written[:2], len(written)) == (["role,r", "role 0,0.123456789"], 21)
 
 
 def test_figures_and_tables_count_apart_and_keep_their_number_when_run_again(opened: Page, shown: list[Any]) -> None:
@@ -131,15 +137,6 @@ def test_figures_and_tables_count_apart_and_keep_their_number_when_run_again(ope
     found = [data["text/html"] for data, _ in shown]
     expected = ("Table 1.", "Table 2.", "Table 1.", "Figure 1.")
     assert all(name in html for name, html in zip(expected, found, strict=True))
-
-
-def test_a_table_is_written_whole_even_where_a_part_is_shown(home: Path, opened: Page, shown: list[Any]) -> None:
-    frame = pd.DataFrame({"role": ["a", "b"], "r": [0.123456789, 1.0]})
-    opened.table(frame, "r", "Claim.", "Caption.", shown=frame.head(1))
-    assert (home / "page" / "tables" / "01_r.csv").read_text() == "role,r\na,0.123456789\nb,1.0\n"
-    link = '</b> Caption. In full: <a href="tables/01_r.csv">01_r.csv</a></caption>'
-    assert link in shown[-1][0]["text/html"]
-    assert "<td>1.000</td>" not in shown[-1][0]["text/html"]
 
 
 def test_an_animation_waits_behind_a_button_with_its_number_and_alt_text(

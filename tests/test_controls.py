@@ -1,18 +1,56 @@
-"""Tests of the nulls of alignments: related stacks stand out, strangers do not, and no measure is computed twice."""
+"""What several notebooks compute their controls with: the grid of a dtype, nulls of alignments, Gaussian pairs."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 import pandas as pd
 import pytest
 from made_vectors import matrix, noisy, stack
+from notebook_cells import defined
 
 from lnsim.errors import ComparisonError
 from lnsim.measure.alignment import LayerMatrix
 from lnsim.measure.permutation import channel_orders
+from studies.controls.grid import expected_change, spacing
 from studies.controls.layer_nulls import layer_nulls, layer_orders, longest_ascents, match_in_order, pattern_nulls
+from studies.controls.simulate import Gaussian, draw
 
+BF16 = ml_dtypes.bfloat16
 ORDERS = channel_orders(256, 99, 0)
+ulp_distance = defined("05")["ulp_distance"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+def test_neighbouring_floats_are_one_ulp_apart_everywhere(dtype: Any) -> None:
+    size = np.dtype(dtype).itemsize
+    bits = np.arange(1, 100, dtype=f"u{size}")
+    below, above = bits[:-1].view(dtype), bits[1:].view(dtype)
+    assert (ulp_distance(below, above) == 1).all()
+    assert (ulp_distance(-below, -above) == 1).all()
+
+
+def test_ulps_of_doubles_are_an_error() -> None:
+    with pytest.raises(ValueError, match="expected floats of at most 32 bits"):
+        ulp_distance(np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])
+def test_one_spacing_away_from_zero_is_the_next_stored_value(dtype: Any) -> None:
+    size = np.dtype(dtype).itemsize
+    start = int(np.array([0.001], dtype).view(f"u{size}")[0])
+    values = np.arange(start, start + 2000, dtype=f"u{size}").view(dtype)
+    assert (values[:-1].astype(np.float64) + spacing(values[:-1]) == values[1:].astype(np.float64)).all()
+
+
+def test_the_expected_share_is_that_of_a_simulated_update() -> None:
+    rng, sd = np.random.default_rng(3), 6e-4
+    gamma = np.abs(rng.normal(loc=[[0.01], [0.1], [0.5], [1.0]], scale=0.02, size=(4, 200_000))).astype(BF16)
+    updated = (gamma.astype(np.float64) + rng.normal(0, sd, gamma.shape)).astype(BF16)
+    seen = (gamma.view(np.uint16) != updated.view(np.uint16)).mean(axis=1)
+    assert expected_change(gamma, sd) == pytest.approx(seen, abs=0.004)
 
 
 def best_mean(found: pd.DataFrame) -> float:
@@ -71,3 +109,19 @@ def test_one_layer_no_permutation_and_permutations_of_another_number_of_channels
     ):
         with pytest.raises(ComparisonError, match=message):
             call()
+
+
+def test_the_published_random_vectors_have_their_closed_form() -> None:
+    closed = Gaussian(1.0, 0.1, 1.0, 0.1, 4096).closed()
+    assert closed["cosine"] == pytest.approx(0.990099, abs=5e-7)
+    assert closed["cosine_std"] == pytest.approx(0.000219, abs=5e-7)
+    assert closed["r_std"] == pytest.approx(0.0156, abs=5e-5)
+    assert closed["l2"] == pytest.approx(9.0504, abs=5e-5)
+    assert closed["l2_std"] == pytest.approx(0.1, abs=5e-4)
+
+
+def test_vectors_without_spread_and_too_few_draws_are_refused() -> None:
+    with pytest.raises(ComparisonError, match="found 64 channels and 0 and 1"):
+        Gaussian(1, 0, 1, 1, 64)
+    with pytest.raises(ComparisonError, match="Drawing 1 random pairs of 64 channels"):
+        draw(64, 1, seed=0)
