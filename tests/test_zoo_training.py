@@ -94,17 +94,6 @@ def test_surgery_keeps_the_function_and_changes_the_norms(architecture: str, kin
 
 
 @both
-def test_a_surgery_done_wrong_would_be_seen(architecture: str) -> None:
-    """The test above must be able to fail: γ alone rescaled, nothing behind it divided, is another function."""
-    model = uneven(architecture)
-    weights = SURGERIES["rescaled"](model, recipe(architecture, "rescaled"))
-    kept = {
-        name: value if "norm" in name or "ln_" in name else model.state_dict()[name] for name, value in weights.items()
-    }
-    assert float((logits(with_weights(model, kept)) - logits(model)).abs().max()) > 1e-2
-
-
-@both
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_a_disguise_keeps_the_function_and_changes_the_weights(architecture: str, disguise: str) -> None:
     model = uneven(architecture)
@@ -117,17 +106,6 @@ def test_a_disguise_keeps_the_function_and_changes_the_weights(architecture: str
     assert float((logits(with_weights(model, weights)) - logits(model)).abs().max()) < 2e-5 * size
     moved = [name for name, value in model.state_dict().items() if not torch.equal(value, weights[name])]
     assert len(moved) >= 2 * SIZE.layers
-
-
-@both
-@pytest.mark.parametrize("disguise", ["values of random sign", "heads permuted", "units permuted"])
-def test_a_disguise_left_half_done_would_be_seen(architecture: str, disguise: str) -> None:
-    """The test above must be able to fail: what reads the changed dimensions stays, and the function is another."""
-    model = uneven(architecture)
-    weights = DISGUISES[disguise](model, recipe(architecture))
-    ends = ("o_proj.weight", "down_proj.weight", "c_proj.weight")
-    kept = {name: model.state_dict()[name] if name.endswith(ends) else value for name, value in weights.items()}
-    assert float((logits(with_weights(model, kept)) - logits(model)).abs().max()) > 1e-2
 
 
 def test_random_signs_of_channels_leave_every_norm_of_a_llama_as_it_is() -> None:
