@@ -73,7 +73,8 @@ def test_every_model_has_its_norms_says_that_it_is_a_replica_and_names_no_repo(
             assert (found[role].bias is not None) == (key == "phi") == (found.norm_type == "layernorm")
         assert found["final"].scale.shape == (1, 4096)
         assert {tensor.dtype for tensor in found.tensors.values()} == {"BF16"}
-        assert not (any(found.missing_layers.values()) or found.notes)
+        assert not any(found.missing_layers.values())
+        assert not found.notes
         with safe_open(paths[key], framework="np") as file:
             metadata = file.metadata()
         assert (metadata["replica"], metadata["replica_note"]) == ("yes", REPLICA_SENTENCE)

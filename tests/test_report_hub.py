@@ -87,77 +87,46 @@ def test_the_report_of_a_study_says_hub_and_commit_and_asks_nothing_more(home: P
     assert len(stocked.requests) == asked
 
 
-def blocks(stem: str, *norms: str, value: str = "self_attn.v_proj", bias: bool = False) -> dict[str, np.ndarray]:
-    """Two blocks of 64 channels under a stem, with these norms and, where there is one, a matrix of values."""
-    rng, found = np.random.default_rng(len(stem)), {}
-    for block in range(2):
-        for norm in norms:
-            found |= {
-                f"{stem}.{block}.{norm}.{kind}": rng.normal(1, 0.1, 64) for kind in ("weight", "bias")[: 1 + bias]
-            }
-        if value:
-            found[f"{stem}.{block}.{value}.weight"] = rng.normal(0, 0.1, (64, 64))
-    return {name: one.astype(np.float32) for name, one in found.items()}
-
-
-LLAMA = blocks("model.layers", "input_layernorm", "post_attention_layernorm") | {"model.norm.weight": np.ones(64, "f4")}
-LATENT = blocks("model.layers", "input_layernorm", "post_attention_layernorm", "self_attn.q_a_layernorm",
-                "self_attn.kv_a_layernorm", value="") | {"model.norm.weight": np.ones(64, "f4")}  # fmt: skip
-OLMO = blocks("model.layers", "post_attention_layernorm", "post_feedforward_layernorm", "self_attn.q_norm",
-              "self_attn.k_norm") | {"model.norm.weight": np.ones(64, "f4")}  # fmt: skip
-
-
-def vision(stem: str) -> dict[str, np.ndarray]:
-    return blocks(f"{stem}encoder.layers", "layer_norm1", "layer_norm2", bias=True)
-
-
 SIZES = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
 TOWER = SIZES | {"model_type": "siglip_vision_model"}
-SIGLIP = ({"model_type": "siglip", "text_config": SIZES, "vision_config": TOWER},
-          vision("vision_model.") | vision("text_model."))  # fmt: skip
-# What the models' own configs say, and how their tensors are called.
-LAYOUTS: dict[str, tuple[dict[str, object], dict[str, np.ndarray]]] = {
-    "rakuten": ({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"]}, LATENT),
-    "v3": ({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"]}, LATENT),
-    "v3_base": ({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"]}, LATENT),
-    "r1": ({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"]}, LATENT),
-    "k2": ({"model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"]}, LATENT),
-    "pangu": ({"model_type": "PanguProMoE", "architectures": ["PanguProMoEForCausalLM"]}, LLAMA),
-    **{key: ({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}, LLAMA)
-       for key in ("qwen14b", "qwen14b_it", "r1_14b")},
-    "phi4": ({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"]}, LLAMA),
-    "olmo2": ({"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"]}, OLMO),
-    "siglip": SIGLIP,
-    "siglip2": SIGLIP,
-    "paligemma": ({"model_type": "paligemma", "text_config": SIZES | {"model_type": "gemma"}, "vision_config": TOWER},
-                  {f"language_model.{name}": one for name, one in LLAMA.items()}
-                  | vision("vision_tower.vision_model.")),
-    "minicpm": ({"model_type": "minicpmv", "architectures": ["MiniCPMV"], "vision_config": TOWER},
-                {f"llm.{name}": one for name, one in LLAMA.items()} | vision("vpm.")
-                | {"resampler.ln_q.weight": np.ones(64, "f4"), "resampler.ln_q.bias": np.ones(64, "f4")}),
-}  # fmt: skip
+# By model what its own config says beside the sizes, the stem of its vision tower and the prefix of its text model.
+LAYOUTS: dict[str, tuple[dict[str, object], str, str]] = {
+    "siglip": ({"model_type": "siglip", "text_config": SIZES, "vision_config": TOWER}, "vision_model.", "text_"),
+    "paligemma": (
+        {"model_type": "paligemma", "text_config": SIZES | {"model_type": "gemma"}, "vision_config": TOWER},
+        "vision_tower.vision_model.",
+        "language_model.",
+    ),
+    "minicpm": ({"model_type": "minicpmv", "architectures": ["MiniCPMV"], "vision_config": TOWER}, "vpm.", "llm."),
+}
 
 
-@pytest.mark.parametrize("name", ["rakuten_deepseek", "pangu_qwen", "vision_towers"])
-def test_every_model_of_another_dispute_is_read_by_its_own_model_type_with_its_rows(
-    name: str, hub: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = load_study(name)
-    shutil.copytree(Path(__file__).parents[1] / "data" / "studies", tmp_path / "data" / "studies")
-    monkeypatch.setenv("LNSIM_HOME", str(tmp_path))
+def with_vision(stem: str, text: str) -> dict[str, np.ndarray]:
+    """Two blocks of a vision tower with their values, beside a Llama."""
+    found = {text + name: one for name, one in llama_tensors(2, 64).items()}
+    for block in (f"{stem}encoder.layers.{number}." for number in range(2)):
+        norms = [f"{block}layer_norm{number}.{kind}" for number in (1, 2) for kind in ("weight", "bias")]
+        found |= {name: np.random.default_rng(len(name)).normal(1, 0.1, 64).astype("f4") for name in norms}
+        found[f"{block}self_attn.v_proj.weight"] = np.eye(64, dtype="f4")
+    return found
+
+
+def test_of_every_model_that_holds_a_vision_tower_that_tower_is_read_with_its_rows(hub: HubStandIn, home: Path) -> None:
+    shutil.copy(Path(__file__).parents[1] / "data" / "studies" / "vision_towers.toml", home / "data" / "studies")
+    study = load_study("vision_towers")
     for model in study.models:
-        config, tensors = LAYOUTS[model.key]
-        hub.add(str(model.repo_id), checkpoint_files(tensors, SIZES | config))
+        config, stem, text = LAYOUTS[model.key.rstrip("2")]
+        hub.add(str(model.repo_id), checkpoint_files(with_vision(stem, text), SIZES | config))
     assert fetch_study(study, evidence=True) == {}
     found = study_vectors(study, "hub", evidence=True)
-    assert not found.missing
-    for model in study.models:
-        vectors = found.vectors[model.key]
-        assert vectors.main_tower == (model.tower or "text")
-        role = "post_attention" if model.key == "olmo2" else "pre_attention"
-        assert vectors.roles[role].layers.tolist() == [0, 1]
+    assert list(found.vectors) == [model.key for model in study.models]
+    for vectors in found.vectors.values():
+        assert vectors.main_tower == "vision"
+        assert vectors.roles["pre_attention"].layers.tolist() == [0, 1]
         assert vectors.rows is not None
-        assert len(vectors.rows.values()) == (0 if name == "rakuten_deepseek" else 2)
+        assert vectors.rows.tokens is None
+        assert len(vectors.rows.values()) == 2
+        assert "its vision tower reads no tokens" in vectors.rows.missing[0]
 
 
 DISPUTE = f"""
