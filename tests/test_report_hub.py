@@ -61,8 +61,9 @@ def stocked(hub: HubStandIn) -> HubStandIn:
 
 @pytest.mark.usefixtures("home")
 def test_a_study_is_fetched_once_and_what_could_be_read_is_there_with_its_commit(stocked: HubStandIn) -> None:
-    study = load_study("tiny")
-    assert list(fetch_study(study)) == ["two"]
+    study, told = load_study("tiny"), []
+    assert list(fetch_study(study, told.append)) == ["two"]
+    assert told == ["one", "two"]
     asked = len(stocked.requests)
     found = study_vectors(study, "hub")
     assert (found.kind, found.vectors["one"].commit, list(found.missing)) == ("hub", COMMIT, ["two"])
