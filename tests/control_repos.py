@@ -25,19 +25,20 @@ CONTROLS = Path(__file__).resolve().parents[1] / "data" / "atlas" / "controls.tx
 MISSING = "EleutherAI/llemma_7b"
 GATED = ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct", "google/paligemma-3b-pt-224")
 
+_SIGLIP = "siglip_vision_model"
 _BLOCKS = {
     "llama": ("input_layernorm w", "mlp.down_proj m", "mlp.gate_proj m", "post_attention_layernorm w", "self_attn m"),
     "olmo2": ("mlp m", "post_attention_layernorm w", "post_feedforward_layernorm w", "self_attn.k_proj m"),
     "gpt_neox": ("attention.dense m", "input_layernorm wb", "mlp m", "post_attention_layernorm wb"),
     "bert": ("attention.output.LayerNorm wb", "attention.self m", "intermediate m", "output.LayerNorm wb"),
-    "siglip": ("layer_norm1 wb", "layer_norm2 wb", "mlp m", "self_attn m"),
+    _SIGLIP: ("layer_norm1 wb", "layer_norm2 wb", "mlp m", "self_attn m"),
 }
 _STEMS = {
     "llama": ("model.layers.{}.", "model.norm w"),
     "olmo2": ("model.layers.{}.", "model.norm w"),
     "gpt_neox": ("gpt_neox.layers.{}.", "gpt_neox.final_layer_norm wb"),
     "bert": ("bert.encoder.layer.{}.", "bert.embeddings.LayerNorm wb"),
-    "siglip": ("vision_model.encoder.layers.{}.", "vision_model.post_layernorm wb"),
+    _SIGLIP: ("vision_model.encoder.layers.{}.", "vision_model.post_layernorm wb"),
 }
 _SHAPES = {  # by the start of a repo id: model type, layers, channels, shards
     "EleutherAI/pythia-160m": ("gpt_neox", 12, 768, 1),
@@ -60,7 +61,7 @@ _SHAPES = {  # by the start of a repo id: model type, layers, channels, shards
     "moonshotai/": ("kimi_k2", 61, 7168, 61),
     "IntervitensInc/": ("PanguProMoE", 48, 5120, 15),
     "microsoft/phi-4": ("phi3", 40, 5120, 6),
-    "google/siglip": ("siglip", 27, 1152, 1),
+    "google/siglip": (_SIGLIP, 27, 1152, 1),
     "google/paligemma": ("paligemma", 27, 1152, 3),
     "openbmb/": ("minicpmv", 27, 1152, 7),
 }  # fmt: skip
@@ -95,23 +96,16 @@ def _files(repo_id: str, branch: str) -> dict[str, bytes | VirtualFile]:
 
 
 def _config(kind: str, n_layers: int, size: int) -> dict[str, Any]:
-    shape = {"num_hidden_layers": n_layers, "hidden_size": size}
-    if kind == "siglip":
-        return {"model_type": "siglip_vision_model", **shape}
     if kind == "paligemma":
         text = {"model_type": "gemma", "num_hidden_layers": 18, "hidden_size": 2048}
-        return {
-            "model_type": kind,
-            "vision_config": {"model_type": "siglip_vision_model", **shape},
-            "text_config": text,
-        }
-    return {"model_type": kind, **shape}
+        return {"model_type": kind, "vision_config": _config(_SIGLIP, n_layers, size), "text_config": text}
+    return {"model_type": kind, "num_hidden_layers": n_layers, "hidden_size": size}
 
 
 def _entries(kind: str, n_layers: int, size: int) -> Iterator[tuple[str, str, tuple[int, ...], int]]:
     if kind in ("paligemma", "minicpmv"):
         prefix = "vision_tower.vision_model." if kind == "paligemma" else "vpm."
-        for name, *rest in _entries("siglip", n_layers, size):
+        for name, *rest in _entries(_SIGLIP, n_layers, size):
             yield (prefix + name.removeprefix("vision_model."), *rest)
         prefix, depth, width = ("language_model.", 18, 2048) if kind == "paligemma" else ("llm.", 32, 4096)
         for name, *rest in _entries("llama", depth, width):
