@@ -64,11 +64,6 @@ def test_vocab_json_and_vocab_txt_say_the_same_as_the_tokenizer_that_they_belong
     assert words("".join(f"{token}\n" for token in pieces).encode(), "vocab.txt") == words(word_pieces())
 
 
-def test_two_vocabularies_of_one_language_share_words_whatever_spells_them() -> None:
-    found = [set(words(byte_level()).values()), set(words(sentence_pieces(), "tokenizer.model").values())]
-    assert len(found[0] & found[1]) > 512
-
-
 def test_a_run_begins_behind_special_tokens_and_single_bytes() -> None:
     start, texts = read_texts(start_of(byte_level()), "tokenizer.json", "x")
     assert len(texts) == N_TOKENS
