@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from control_repos import SIZES, with_vision
 from hub_stand_in import COMMIT, HubStandIn
 from made_tokenizers import byte_level
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
@@ -17,7 +18,6 @@ from studies.run.plans import fetch_study, plan_study, run_plans
 from studies.run.selection import list_notebooks
 
 ROOT = Path(__file__).parents[1]
-SIZES = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
 MODEL = """
 [[models]]
 key = "{0}"
@@ -138,35 +138,11 @@ def test_reports_say_hub_commit_and_what_could_not_be_tested_and_ask_nothing_mor
     assert "U8 of shape [64, 64], expected a matrix of F64" in html
 
 
-TOWER = SIZES | {"model_type": "siglip_vision_model"}
-# By model what its own config says beside the sizes, the stem of its vision tower and the prefix of its text model.
-LAYOUTS: dict[str, tuple[dict[str, object], str, str]] = {
-    "siglip": ({"model_type": "siglip", "text_config": SIZES, "vision_config": TOWER}, "vision_model.", "text_"),
-    "paligemma": (
-        {"model_type": "paligemma", "text_config": SIZES | {"model_type": "gemma"}, "vision_config": TOWER},
-        "vision_tower.vision_model.",
-        "language_model.",
-    ),
-    "minicpm": ({"model_type": "minicpmv", "architectures": ["MiniCPMV"], "vision_config": TOWER}, "vpm.", "llm."),
-}
-
-
-def with_vision(stem: str, text: str) -> dict[str, np.ndarray]:
-    """Two blocks of a vision tower with their values, beside a Llama."""
-    found = {text + name: one for name, one in llama_tensors(2, 64).items()}
-    for block in (f"{stem}encoder.layers.{number}." for number in range(2)):
-        norms = [f"{block}layer_norm{number}.{kind}" for number in (1, 2) for kind in ("weight", "bias")]
-        found |= {name: np.random.default_rng(len(name)).normal(1, 0.1, 64).astype("f4") for name in norms}
-        found[f"{block}self_attn.v_proj.weight"] = np.eye(64, dtype="f4")
-    return found
-
-
 def test_of_every_model_that_holds_a_vision_tower_that_tower_is_read_with_its_rows(hub: HubStandIn, home: Path) -> None:
     shutil.copy(ROOT / "data" / "studies" / "vision_towers.toml", home / "data" / "studies")
     study = load_study("vision_towers")
     for model in study.models:
-        config, stem, text = LAYOUTS[model.key.rstrip("2")]
-        hub.add(str(model.repo_id), checkpoint_files(with_vision(stem, text), SIZES | config))
+        hub.add(str(model.repo_id), with_vision(model.key.rstrip("2")))
     assert fetch_study(study, evidence=True) == {}
     found = study_vectors(study, "hub", evidence=True)
     assert list(found.vectors) == [model.key for model in study.models]
