@@ -25,20 +25,6 @@ def table_of(folder: Path, subject: str, **wanted: object) -> pd.DataFrame:
     return frame
 
 
-@pytest.mark.slow
-def test_a_run_on_the_replica_gives_the_printed_values_back_and_finds_nothing_about_a_model(tmp_path: Path) -> None:
-    """Every experiment of the ten models: one test, as the run takes minutes and each process would make its own."""
-    command = [sys.executable, "run_all.py", "--study", "solar_glm", "--source", "replica", "--reports", str(tmp_path)]
-    command += ["--set", "n_permutations=99"]  # no printed value needs more
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    folder = tmp_path / "solar_glm"
-    check_that_all_62_printed_values_stand_there_58_to_the_digit_and_none_off_by_more_than_0_0002(folder)
-    check_that_projections_are_at_the_distances_of_003_with_no_correlation_at_all(folder)
-    check_that_every_row_says_that_it_is_a_replica_or_made_without_vectors(folder)
-    check_that_no_page_finds_anything_about_a_model(folder)
-
-
 def printed(folder: Path) -> Iterator[tuple[str, float, float]]:
     """What it is, as the tables have it, as it was printed."""
     table = partial(table_of, folder)
@@ -72,33 +58,34 @@ def printed(folder: Path) -> Iterator[tuple[str, float, float]]:
             yield f"6 {a} {i} {b} {j} {column}", row[column], value
 
 
-def check_that_all_62_printed_values_stand_there_58_to_the_digit_and_none_off_by_more_than_0_0002(folder: Path) -> None:
+@pytest.mark.slow
+def test_a_run_on_the_replica_gives_the_printed_values_back_and_finds_nothing_about_a_model(tmp_path: Path) -> None:
+    """Every experiment of the ten models: one test, as the run takes minutes and each process would make its own."""
+    command = [sys.executable, "run_all.py", "--study", "solar_glm", "--source", "replica", "--reports", str(tmp_path)]
+    command += ["--set", "n_permutations=99"]  # no printed value needs more
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = tmp_path / "solar_glm"
+    # All 62 printed values stand there, 58 to the digit.
     rows = list(printed(folder))
     assert len(rows) == len({name for name, _, _ in rows}) == 62
     assert sum(f"{found:.4f}" == f"{value:.4f}" for _, found, value in rows) >= 58
     assert [(name, found, value) for name, found, value in rows if abs(found - value) > 2e-4] == []
-
-
-def check_that_every_row_says_that_it_is_a_replica_or_made_without_vectors(folder: Path) -> None:
-    others = {"10_": {"published numbers alone"}, "14_": set()}  # the second one has numbers that others measured
-    for path in (folder / "tables").glob("*.csv"):
-        frame = pd.read_csv(path)
-        sources = set(frame.source) if "source" in frame else set()
-        assert sources in ({"REPLICA, synthetic"}, others.get(path.name[:3])), path.name
-
-
-def check_that_no_page_finds_anything_about_a_model(folder: Path) -> None:
-    pages = {path.stem[:2]: path.read_text("utf-8") for path in folder.glob("[0-9]*.html")}
-    assert len(pages) == len(json.loads((folder / "run.json").read_text())["notebooks"]) >= 12
-    for number, page in pages.items():
-        assert ("Nothing about models: this page tests the code" in page) == (number not in ("10", "14")), number
-    assert "disputed" not in set(table_of(folder, "13_verdicts").group)
-
-
-def check_that_projections_are_at_the_distances_of_003_with_no_correlation_at_all(folder: Path) -> None:
-    """003's rel_l2 of k_proj goes from 1.160 to 1.640 and of v_proj from 1.194 to 2.016."""
+    # Projections are at the distances of 003, with no correlation at all.
     frame = table_of(folder, "08_layer_pairs")
     ends = frame.groupby("kind")["rel_l2"].agg(["min", "max"])
     assert ends.loc["k_proj"].tolist() == pytest.approx([1.160, 1.640], abs=1e-3)
     assert ends.loc["v_proj"].tolist() == pytest.approx([1.194, 2.016], abs=1e-3)
     assert frame["z"].abs().max() < 4
+    # Every row says that it is a replica or made without vectors.
+    others = {"10_": {"published numbers alone"}, "14_": set()}  # the second one has numbers that others measured
+    for path in (folder / "tables").glob("*.csv"):
+        frame = pd.read_csv(path)
+        sources = set(frame.source) if "source" in frame else set()
+        assert sources in ({"REPLICA, synthetic"}, others.get(path.name[:3])), path.name
+    # No page finds anything about a model.
+    pages = {path.stem[:2]: path.read_text("utf-8") for path in folder.glob("[0-9]*.html")}
+    assert len(pages) == len(json.loads((folder / "run.json").read_text())["notebooks"]) >= 12
+    for number, page in pages.items():
+        assert ("Nothing about models: this page tests the code" in page) == (number not in ("10", "14")), number
+    assert "disputed" not in set(table_of(folder, "13_verdicts").group)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import re
 import shutil
 from collections.abc import Mapping
@@ -18,7 +16,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from published_001 import METRICS
 from safetensors import safe_open
 
 import lnsim
@@ -30,7 +27,7 @@ from studies.replica import REPLICA_SENTENCE, build_replica
 from studies.replica.bits import exact_dot, from_bits, round_to_bf16
 from studies.replica.build import is_current, write_file
 from studies.replica.calibration import calibration_path, load_calibration
-from studies.replica.vectors import all_patterns, matrices_of, pinned_places
+from studies.replica.vectors import all_patterns, pinned_places
 
 ROOT = Path(__file__).resolve().parents[1]
 Array = npt.NDArray[Any]
@@ -62,65 +59,38 @@ def vectors(paths: Paths) -> Vectors:
     return {key: lnsim.load(path) for key, path in paths.items()}
 
 
-@pytest.mark.parametrize(("places", "printed"), METRICS.items())
-def test_two_layers_are_as_far_apart_as_was_printed(
-    vectors: Vectors, places: tuple[tuple[str, int], ...], printed: tuple[float, ...]
+def test_every_model_has_its_norms_says_that_it_is_a_replica_and_names_no_repo(
+    study: Study, paths: Paths, vectors: Vectors
 ) -> None:
-    rows = [vectors[key]["pre_attention"][layer][None, :] for key, layer in places]
-    found = [lnsim.pairwise(*rows, metric)[0, 0] for metric in ("cosine", "pearson", "l2")]
-    assert found == pytest.approx(list(printed), abs=2e-4)
-
-
-def test_every_model_of_the_study_is_built_or_missing_with_its_reason(paths: Paths) -> None:
     missing = json.loads((paths["solar"].parent / "missing.json").read_text("utf-8"))
-    assert set(paths) == set(N_LAYERS)
     assert list(missing) == ["qwen3_4b", "qwen3_14b"]
     assert all("nothing to calibrate with" in reason for reason in missing.values())
-
-
-@pytest.mark.parametrize("key", N_LAYERS)
-def test_a_model_has_both_roles_of_every_layer_and_a_final_norm(vectors: Vectors, key: str) -> None:
-    found = vectors[key]
-    names = {"pre_attention": "attention_norm", "pre_mlp": "ffn_norm"}  # internlm2 keeps its own tensor names
-    for role in ("pre_attention", "pre_mlp"):
-        assert found[role].layers.tolist() == list(range(N_LAYERS[key]))
-        assert found[role].scale.shape == (N_LAYERS[key], 4096)
-        assert key != "internlm2" or found[role].names[3] == f"model.layers.3.{names[role]}.weight"
-    assert found["final"].scale.shape == (1, 4096)
-    assert {tensor.dtype for tensor in found.tensors.values()} == {"BF16"}
-    assert not any(found.missing_layers.values())
-    assert not found.notes
+    assert set(vectors) == set(N_LAYERS)
+    for key, found in vectors.items():
+        for role in ("pre_attention", "pre_mlp"):
+            assert found[role].layers.tolist() == list(range(N_LAYERS[key]))
+            assert found[role].scale.shape == (N_LAYERS[key], 4096)
+            assert (found[role].bias is not None) == (key == "phi") == (found.norm_type == "layernorm")
+        assert found["final"].scale.shape == (1, 4096)
+        assert {tensor.dtype for tensor in found.tensors.values()} == {"BF16"}
+        assert not any(found.missing_layers.values())
+        assert not found.notes
+        with safe_open(paths[key], framework="np") as file:
+            metadata = file.metadata()
+        assert (metadata["replica"], metadata["replica_note"]) == ("yes", REPLICA_SENTENCE)
+        assert metadata["source"] == found.source == f"REPLICA of {study.model(key).repo_id}"
+        assert found.commit is None
+        assert not {"repo_id", "commit", "revision"} & set(metadata)
+    assert vectors["internlm2"]["pre_attention"].names[3] == "model.layers.3.attention_norm.weight"  # its own names
+    assert np.std(vectors["phi"]["final"].bias) == pytest.approx(0.02, rel=0.02)
 
 
 def test_the_mtp_block_is_a_role_of_its_own_and_only_where_one_is_stored(vectors: Vectors) -> None:
-    having = [key for key, found in vectors.items() if any(role.startswith("mtp/") for role in found.roles)]
-    assert having == ["glm"]
+    assert [key for key, found in vectors.items() if any(role.startswith("mtp/") for role in found.roles)] == ["glm"]
     block = vectors["glm"]["mtp/pre_attention"]
     assert block.names == ("model.layers.46.input_layernorm.weight",)
     last = vectors["glm"]["pre_attention"].scale[-1:]
     assert abs(lnsim.pairwise(block.scale, last, "pearson")[0, 0]) < 0.08
-
-
-def test_a_layernorm_has_its_bias_and_an_rmsnorm_has_none(vectors: Vectors) -> None:
-    assert [key for key, found in vectors.items() if found["pre_mlp"].bias is not None] == ["phi"]
-    phi = vectors["phi"]
-    assert phi.norm_type == "layernorm"
-    for role in ("pre_attention", "pre_mlp", "final"):
-        bias = phi[role].bias
-        assert bias is not None
-        assert bias.shape == phi[role].scale.shape
-        assert bias.std() == pytest.approx(0.02, rel=0.02)
-
-
-def test_every_file_says_that_it_is_a_replica_and_names_no_repo(study: Study, paths: Paths, vectors: Vectors) -> None:
-    for key, path in paths.items():
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata()
-        assert metadata["replica"] == "yes"
-        assert metadata["replica_note"] == REPLICA_SENTENCE
-        assert metadata["source"] == vectors[key].source == f"REPLICA of {study.model(key).repo_id}"
-        assert vectors[key].commit is None
-        assert not {"repo_id", "commit", "revision"} & set(metadata)
 
 
 def same_layer(vectors: Vectors, a: str, b: str, role: str) -> Array:
@@ -148,26 +118,6 @@ def test_the_update_changes_the_values_that_rounding_predicts(vectors: Vectors) 
     expected = {0: (88, 96), 1: (72, 83), 2: (56, 70), 3: (13, 62)}
     expected |= {5: (8, 30), 10: (4, 12), 20: (0.05, 1.5), 40: (0, 1.5)}
     assert all(low <= share[layer] <= high for layer, (low, high) in expected.items()), share
-
-
-@pytest.mark.parametrize(("kind", "low", "high"), [("k_proj", 1.160, 1.640), ("v_proj", 1.194, 2.016)])
-def test_small_projections_are_uncorrelated_at_the_published_distances(kind: str, low: float, high: float) -> None:
-    """Matrices a hundredth as large: cosines are wider by ten, and the lengths the same."""
-    shape = (128, 320)
-    small = replace(CALIBRATION, projections=tuple(replace(one, shape=shape) for one in CALIBRATION.projections))
-    matrices = {key: matrices_of(small, key) for key in ("solar", "glm", "phi")}
-    rel_l2, cosines = [], []
-    for layer in (10, 20, 30):
-        name = f"model.layers.{layer}.self_attn.{kind}.weight"
-        found = {key: from_bits(matrices[key][name]) for key in matrices}
-        assert {array.shape for array in found.values()} == {shape}
-        for a, b in itertools.combinations(found, 2):
-            norms = [float(np.linalg.norm(found[key])) for key in (a, b)]
-            rel_l2.append(float(np.linalg.norm(found[a] - found[b])) / norms[0])
-            cosines.append(float((found[a] * found[b]).sum()) / norms[0] / norms[1])
-    assert min(rel_l2) == pytest.approx(low, abs=0.02)
-    assert max(rel_l2) == pytest.approx(high, abs=0.02)
-    assert max(np.abs(cosines)) < 4 / math.sqrt(math.prod(shape))
 
 
 def test_only_a_file_cut_short_or_of_another_calibration_is_made_again(
@@ -241,32 +191,18 @@ def home(paths: Paths, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return tmp_path
 
 
-REST = ["qwen3_4b", "qwen3_14b"]
+def test_a_source_gives_its_own_vectors_and_names_the_rest(study: Study, home: Path, paths: Paths) -> None:
+    def given(source: str, *keys: str) -> tuple[str, list[str], list[str]]:
+        found = study_vectors(study, source, keys)
+        assert all(vectors.source.startswith("REPLICA of ") for vectors in found.vectors.values())
+        return found.kind, list(found.vectors), list(found.missing)
 
-
-@pytest.mark.parametrize(
-    ("source", "keys", "stored", "kind", "given", "missing"),
-    [
-        ("replica", None, False, "replica", list(N_LAYERS), REST),
-        ("replica", ["phi", "qwen3_4b"], False, "replica", ["phi"], REST[:1]),
-        ("auto", ["solar", "qwen3_4b"], False, "stored", [], ["solar", *REST[:1]]),  # never a replica unasked
-        ("auto", ["solar", "phi"], True, "stored", ["phi"], ["solar"]),  # stored vectors and a replica never mix
-        ("stored", None, False, "stored", [], [*N_LAYERS, *REST]),
-    ],
-)
-def test_a_source_gives_its_own_vectors_in_the_studys_order_and_names_the_rest(
-    study: Study, home: Path, paths: Paths,
-    source: str, keys: list[str] | None, stored: bool, kind: str, given: list[str], missing: list[str],
-) -> None:  # fmt: skip
-    if stored:
-        path = home / "data" / "vectors" / "solar_glm" / extract_name("microsoft/Phi-3.5-MoE-instruct", "a" * 40)
-        path.parent.mkdir(parents=True)
-        shutil.copy(paths["phi"], path)
-    found = study_vectors(study, source, keys)
-    order = [model.key for model in study.models]
-    assert (found.kind, list(found.vectors)) == (kind, sorted(given, key=order.index))
-    assert list(found.missing) == sorted(missing, key=order.index)
-    assert all(vectors.source.startswith("REPLICA of ") for vectors in found.vectors.values())
+    assert given("replica", "phi", "qwen3_4b") == ("replica", ["phi"], ["qwen3_4b"])
+    assert given("auto", "solar", "qwen3_4b") == ("stored", [], ["solar", "qwen3_4b"])  # never a replica unasked
+    path = home / "data" / "vectors" / "solar_glm" / extract_name("microsoft/Phi-3.5-MoE-instruct", "a" * 40)
+    path.parent.mkdir(parents=True)
+    shutil.copy(paths["phi"], path)
+    assert given("auto", "solar", "phi") == ("stored", ["phi"], ["solar"])  # the two never mix
 
 
 @pytest.mark.parametrize("lost", ["missing.json", "phi.safetensors"])

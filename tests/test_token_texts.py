@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
 
 import pytest
 from hypothesis import given
@@ -65,13 +64,10 @@ def test_vocab_json_and_vocab_txt_say_the_same_as_the_tokenizer_that_they_belong
     assert words("".join(f"{token}\n" for token in pieces).encode(), "vocab.txt") == words(word_pieces())
 
 
-def test_two_vocabularies_of_one_language_share_words_whatever_spells_them() -> None:
-    found = [set(words(byte_level()).values()), set(words(sentence_pieces(), "tokenizer.model").values())]
-    assert len(found[0] & found[1]) > 512
-
-
 def test_a_run_begins_behind_special_tokens_and_single_bytes() -> None:
     start, texts = read_texts(start_of(byte_level()), "tokenizer.json", "x")
+    assert len(texts) == N_TOKENS
+    assert texts.count("") < 0.2 * N_TOKENS
     first = next(number for number, text in enumerate(texts, start) if text)
     assert 3 + 256 <= first <= 3 + 256 + 4
     assert start <= first
@@ -80,18 +76,12 @@ def test_a_run_begins_behind_special_tokens_and_single_bytes() -> None:
 
 
 def test_one_window_is_read_of_a_usual_file_and_larger_ones_of_one_with_six_thousand_special_tokens() -> None:
-    asked: list[int] = []
-    read_texts(start_of(byte_level(), asked), "tokenizer.json", "x")
-    assert asked == [1 << 17]
-    asked.clear()
-    found = read_texts(start_of(many_specials(), asked), "tokenizer.json", "x")
-    assert asked == [1 << 17, 1 << 19, 1 << 21]
-    assert found == read_texts(start_of(byte_level()), "tokenizer.json", "x")
-
-
-@cache
-def whole() -> dict[int, str]:
-    return words(byte_level())
+    found = []
+    for content, windows in ((byte_level(), [1 << 17]), (many_specials(), [1 << 17, 1 << 19, 1 << 21])):
+        asked: list[int] = []
+        found.append(read_texts(start_of(content, asked), "tokenizer.json", "x"))
+        assert asked == windows
+    assert found[0] == found[1]
 
 
 @given(st.integers(0, 70_000))
@@ -100,14 +90,13 @@ def test_a_file_that_ends_anywhere_tells_what_stands_before_its_end(end: int) ->
         part = words(byte_level()[:end])
     except RoleError:
         return
-    assert part.items() <= whole().items()
+    assert part.items() <= words(byte_level()).items()
 
 
 @pytest.mark.parametrize(
     "content",
     [
         b"",
-        b"\n",
         b"\n\xff\xff\xff\xff\xff\xff",
         b'{"vocab": {',
         b'{"vocab": {"a": 1e9, "b": -1}}',
@@ -115,18 +104,11 @@ def test_a_file_that_ends_anywhere_tells_what_stands_before_its_end(end: int) ->
         b'{"vocab": {"' + b'\\"' * 1_000_000,
         b"[" * 2_000_000,
         b"\n\x02\n\x00" * 500_000,
-        b'"vocab":' * 250_000,
         "vocab".encode("utf-16"),
     ],
-    ids=range(11),
+    ids=range(9),
 )
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"])
 def test_a_file_without_words_is_refused_with_what_was_expected(content: bytes, name: str) -> None:
     with pytest.raises(RoleError, match=r"a/b/tokens was expected to list its tokens by id, as tokenizer\.json, .* do"):
         read_texts(start_of(content), name, "a/b/tokens")
-
-
-def test_a_run_has_a_text_for_each_of_its_tokens() -> None:
-    _, texts = read_texts(start_of(byte_level()), "tokenizer.json", "x")
-    assert len(texts) == N_TOKENS
-    assert texts.count("") < 0.2 * N_TOKENS

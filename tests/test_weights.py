@@ -7,11 +7,9 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from hub_stand_in import HubStandIn
 from safetensors_bytes import checkpoint_files, file_bytes, write_files
 
 from lnsim.checkpoint.local import open_local
-from lnsim.checkpoint.opening import open_checkpoint
 from lnsim.errors import FormatError, RangeError, TensorNotFoundError, UnsupportedDtypeError
 from studies.projections.matrices import find_weights
 
@@ -47,15 +45,6 @@ def test_matrices_are_found_by_kind_and_layer_and_read_block_by_block_bit_for_bi
     before = opened.traffic.bytes_received
     found["k_proj", 1].read_rows(3, 5)
     assert opened.traffic.bytes_received - before == 2 * 8 * 2  # only the rows asked for
-
-
-def test_the_hub_serves_the_same_blocks_by_range_and_no_rows_outside_the_matrix(hub: HubStandIn) -> None:
-    hub.add("a/b", checkpoint_files(TENSORS, {"model_type": "llama"}, 2))
-    one = find_weights(open_checkpoint("a/b", "main"), ["v_proj"], [1])["v_proj", 1]
-    expected = TENSORS["model.layers.1.self_attn.v_proj.weight"]
-    assert np.concatenate(list(one.blocks(7))).tobytes() == expected.tobytes()
-    with pytest.raises(RangeError, match="it has 192 bytes"):
-        one.read_rows(0, 99)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 13), (-1, 2), (4, 4), (12, 13)])

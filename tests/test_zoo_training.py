@@ -30,6 +30,7 @@ LINE = b"the quick brown fox jumps over the lazy dog, and what did it find there
 TEXT = Text("prose", LINE * 400, LINE * 120, "0" * 64)
 
 both = pytest.mark.parametrize("architecture", ["llama", "gpt2"])
+CHANGES = {kind: SURGERIES[kind] for kind in SAME_FUNCTION} | DISGUISES
 
 
 def recipe(architecture: str, kind: str = "root", **changes: Any) -> Recipe:
@@ -83,58 +84,24 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(architectur
 
 
 @both
-@pytest.mark.parametrize("kind", SAME_FUNCTION)
-def test_surgery_keeps_the_function_and_changes_the_norms(architecture: str, kind: str) -> None:
+@pytest.mark.parametrize("name", CHANGES)
+def test_surgery_and_disguises_keep_the_function_and_change_the_weights(architecture: str, name: str) -> None:
     model = uneven(architecture)
-    changed = with_weights(model, SURGERIES[kind](model, recipe(architecture, kind)))
-    size = float(logits(model).abs().max())
-    assert float((logits(changed) - logits(model)).abs().max()) < 2e-5 * size
-    (name, norm), (_, now) = next(norm_modules(model)), next(norm_modules(changed))
-    assert not torch.equal(norm.weight, now.weight), name
-
-
-@both
-def test_a_surgery_done_wrong_would_be_seen(architecture: str) -> None:
-    """The test above must be able to fail: γ alone rescaled, nothing behind it divided, is another function."""
-    model = uneven(architecture)
-    weights = SURGERIES["rescaled"](model, recipe(architecture, "rescaled"))
-    kept = {
-        name: value if "norm" in name or "ln_" in name else model.state_dict()[name] for name, value in weights.items()
-    }
-    assert float((logits(with_weights(model, kept)) - logits(model)).abs().max()) > 1e-2
-
-
-@both
-@pytest.mark.parametrize("disguise", DISGUISES)
-def test_a_disguise_keeps_the_function_and_changes_the_weights(architecture: str, disguise: str) -> None:
-    model = uneven(architecture)
-    if disguise == "rotated" and architecture == "gpt2":
+    asked = recipe(architecture, name if name in SURGERIES else "root")
+    if name == "rotated" and architecture == "gpt2":
         with pytest.raises(ValueError, match="only an RMSNorm can be rotated, not one of a gpt2"):
-            DISGUISES[disguise](model, recipe(architecture))
+            CHANGES[name](model, asked)
         return
-    weights = DISGUISES[disguise](model, recipe(architecture))
+    weights = CHANGES[name](model, asked)
     size = float(logits(model).abs().max())
     assert float((logits(with_weights(model, weights)) - logits(model)).abs().max()) < 2e-5 * size
-    moved = [name for name, value in model.state_dict().items() if not torch.equal(value, weights[name])]
+    moved = [key for key, value in model.state_dict().items() if not torch.equal(value, weights[key])]
     assert len(moved) >= 2 * SIZE.layers
-
-
-@both
-@pytest.mark.parametrize("disguise", ["values of random sign", "heads permuted", "units permuted"])
-def test_a_disguise_left_half_done_would_be_seen(architecture: str, disguise: str) -> None:
-    """The test above must be able to fail: what reads the changed dimensions stays, and the function is another."""
-    model = uneven(architecture)
-    weights = DISGUISES[disguise](model, recipe(architecture))
-    ends = ("o_proj.weight", "down_proj.weight", "c_proj.weight")
-    kept = {name: model.state_dict()[name] if name.endswith(ends) else value for name, value in weights.items()}
-    assert float((logits(with_weights(model, kept)) - logits(model)).abs().max()) > 1e-2
-
-
-def test_random_signs_of_channels_leave_every_norm_of_a_llama_as_it_is() -> None:
-    model = uneven("llama")
-    changed = with_weights(model, DISGUISES["channels of random sign"](model, recipe("llama")))
-    for (name, norm), (_, now) in zip(norm_modules(model), norm_modules(changed), strict=True):
-        assert torch.equal(norm.weight, now.weight), name
+    norms = [f"{norm}.weight" for norm, _ in norm_modules(model)]
+    if name in SURGERIES:
+        assert norms[0] in moved
+    if name == "channels of random sign" and architecture == "llama":
+        assert not set(norms) & set(moved)
 
 
 @both

@@ -23,7 +23,6 @@ from lnsim.paths import studies_dir
 from lnsim.words import TEXTS
 
 _NUMBERS = tuple(f"{number:02d}" for number in range(16))  # notebook numbers that a study may speak of
-_GROUPINGS = ("kind", "family")  # by what the models of a study can be grouped
 # Kinds of matrices that a study may speak of, by the name that their last part has in the file.
 MATRIX_KINDS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -40,9 +39,8 @@ Text = Annotated[str, Meta(pattern=r"\S")]
 Source = Literal["stored", "hub", "replica"]
 Whole = Annotated[int, Meta(ge=0, le=9999)]
 Draws = Annotated[int, Meta(ge=2, le=1_000_000)]
-Keys = Annotated[list[str], Meta(min_length=1)]
+Names = Annotated[list[str], Meta(min_length=1)]  # keys of models, roles, or kinds of matrices
 Pairs = list[tuple[str, str]]
-Roles = Annotated[list[str], Meta(min_length=1)]
 Layers = Annotated[list[Whole], Meta(min_length=1)]
 
 
@@ -117,20 +115,20 @@ class _Parameters(Struct, forbid_unknown_fields=True):
 
     model: str | UnsetType = UNSET
     featured: str | UnsetType = UNSET
-    models: Keys | UnsetType = UNSET
-    alone: Keys | UnsetType = UNSET
+    models: Names | UnsetType = UNSET
+    alone: Names | UnsetType = UNSET
     pairs: Pairs | UnsetType = UNSET
     derived: Pairs | UnsetType = UNSET
     copies: Pairs | UnsetType = UNSET
     controls: Pairs | UnsetType = UNSET
-    roles: Roles | UnsetType = UNSET
-    kinds: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    roles: Names | UnsetType = UNSET
+    kinds: Names | UnsetType = UNSET
     blind: list[Text] | UnsetType = UNSET
     layers: Layers | UnsetType = UNSET
     distances: Layers | UnsetType = UNSET
     cells: Annotated[list[tuple[Whole, Whole]], Meta(min_length=1)] | UnsetType = UNSET
-    groups: Annotated[dict[str, Keys], Meta(min_length=1)] | UnsetType = UNSET
-    sets: Annotated[dict[str, Keys], Meta(min_length=1)] | UnsetType = UNSET
+    groups: Annotated[dict[str, Names], Meta(min_length=1)] | UnsetType = UNSET
+    sets: Annotated[dict[str, Names], Meta(min_length=1)] | UnsetType = UNSET
     comparisons: Annotated[dict[str, _Comparison], Meta(min_length=1)] | UnsetType = UNSET
     group_by: Literal["kind", "family"] | UnsetType = UNSET
     layer: Whole | UnsetType = UNSET
@@ -196,8 +194,8 @@ class Study(Struct, frozen=True, forbid_unknown_fields=True):
 
     def kinds(self, by: str) -> Mapping[str, str]:
         """What each model is counted as, by key, in a reader's words; `by` is ``kind`` or ``family``."""
-        if by not in _GROUPINGS:
-            raise StudyError(f"Grouping the models of '{self.name}': expected {' or '.join(_GROUPINGS)}, found '{by}'.")
+        if by not in ("kind", "family"):
+            raise StudyError(f"Grouping the models of '{self.name}': expected kind or family, found '{by}'.")
         return {model.key: getattr(model, by).replace("moe", "MoE") for model in self.models}
 
     def model(self, key: str) -> Model:

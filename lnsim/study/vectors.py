@@ -11,8 +11,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import SourceError, StudyError
+from lnsim.paths import find_stored, replica_dir
 from lnsim.study.catalog import Model, Study
 
 # What a user may ask for; ``auto`` is stored vectors, never the network and never a replica.
@@ -43,9 +45,6 @@ def study_vectors(
     With `evidence`, the matrix rows that were kept come along. StudyError for a source or a model key that the study
     does not have, or a replica that was not made.
     """
-    from lnsim.checkpoint.extract import load
-    from lnsim.paths import find_stored
-
     kind = source_kind(study, source)
     models = study.models if keys is None else [study.model(key) for key in keys]
     if kind == "replica":
@@ -89,9 +88,6 @@ def no_replica(study: Study, what: str) -> StudyError:
 
 
 def _replica_vectors(study: Study, models: Iterable[Model]) -> StudyVectors:
-    from lnsim.checkpoint.extract import load
-    from lnsim.paths import replica_dir
-
     folder = replica_dir(study.name)
     paths = {model.key: folder / f"{model.key}.safetensors" for model in models}
     try:  # written last, so where it lies, the vectors do
