@@ -80,13 +80,13 @@ def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
     'model.layers.*.input_layernorm'
     """
     bare, wrappers = unwrap(name)
-    path, _, last = bare.rpartition(".")
-    numbers = tuple(int(part) for part in path.split(".") if is_number(part))
-    parts = ["*" if is_number(part) else part for part in path.split(".")]
-    if last in KINDS:
-        return NormName(name, ".".join(parts), numbers, KINDS[last], shape, wrappers)
-    stem, _, kind = last.rpartition("_")  # layer_norm_weight: a parameter of the block itself
-    return NormName(name, ".".join([*parts, stem]), numbers, KINDS[kind], shape, wrappers)
+    *path, last = bare.split(".")
+    if last not in KINDS:
+        stem, _, last = last.rpartition("_")  # layer_norm_weight: a parameter of the block itself
+        path.append(stem)
+    numbers = tuple(int(part) for part in path if is_number(part))
+    template = ".".join("*" if is_number(part) else part for part in path)
+    return NormName(name, template, numbers, KINDS[last], shape, wrappers)
 
 
 def is_number(part: str) -> bool:
