@@ -99,7 +99,6 @@ def test_a_file_that_the_package_writes_is_read_as_the_package_reads_it(
     [
         (b"GGUF", "the header goes on to byte 24 at least, but the file ends at byte 4"),
         (file_of(magic=b"GGML"), r"the magic 'GGUF' was expected, found b'GGML'"),
-        (b"PK\x03\x04" + bytes(60), "the magic 'GGUF' was expected, found a zip archive"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "found a git-lfs pointer, not the file: run"),
         (file_of(version=1), "of version 2 or 3, little-endian, was expected, found version 1. Convert it anew"),
         (file_of(version=3 << 24), "little-endian, was expected, found a big-endian file"),
@@ -108,7 +107,6 @@ def test_a_file_that_the_package_writes_is_read_as_the_package_reads_it(
         (file_of(pair("k", 13, b""), pairs=1), "a value type of 0 to 12 was expected for 'k', found 13"),
         (file_of(*[pair("k", 0, b"1")] * 2, pairs=2), "each key once was expected, found 'k' twice"),
         (file_of(pair("k", 9, struct.pack("<IQ", 0, 1 << 50)), pairs=1), "at most 16777216 items of 'k' were expected"),
-        (file_of(pair("k", 9, struct.pack("<IQ", 13, 1)), pairs=1), "found items of type 13"),
         (file_of(pair("k", 9, struct.pack("<IQ", 9, 1) * 20), pairs=1), "found items of type 9"),
         (file_of(pair("k", 9, struct.pack("<IQQ", 8, 1, 1 << 30)), pairs=1), "at most 16777216 bytes of a text were"),
         (file_of(pair("k", 8, struct.pack("<Q", 1 << 60)), pairs=1), "bytes of the text of 'k' were expected, found"),
@@ -121,7 +119,6 @@ def test_a_file_that_the_package_writes_is_read_as_the_package_reads_it(
         (file_of(tensor("w", (1 << 40, 1 << 40)), tensors=1), "overflows 64 bits"),
         (file_of(tensor("v"), tensor("w", offset=8), tensors=2), "tensors apart were expected, found 'w' within 'v'"),
         (file_of(pair("general.alignment", 4, bytes(4)), pairs=1), "an alignment of 1 to 1048576 bytes was expected"),
-        (file_of(pair("general.alignment", 8, text("x")), pairs=1), "bytes was expected, found 'x'"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_one_sentence(content: bytes, message: str) -> None:

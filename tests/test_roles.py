@@ -365,7 +365,6 @@ HYBRIDS = {
     "qwen3_next": ("linear_attn.in_proj_qkvz", "self_attn.q_proj"),
     "olmo_hybrid": ("linear_attn.A_log", "self_attn.q_proj"),
     "lfm2": ("conv.in_proj", "self_attn.q_proj"),
-    "lfm2_moe": ("conv.in_proj", "self_attn.q_proj"),
     "bamba": ("mamba.in_proj", "self_attn.q_proj"),
     "jamba": ("mamba.A_log", "self_attn.q_proj"),
     "granitemoehybrid": ("mamba.in_proj", "self_attn.q_proj"),
@@ -404,7 +403,7 @@ def test_what_a_layer_holds_tells_its_kind_where_the_config_does_not(name: str) 
         assert map_roles(alone, kept, where=WHERE).tensors == roles.tensors
 
 
-@pytest.mark.parametrize("name", ["lfm2", "bamba", "jamba", "granitemoehybrid", "nemotron_h", "recurrent_gemma"])
+@pytest.mark.parametrize("name", ["bamba", "jamba", "nemotron_h", "recurrent_gemma"])
 def test_a_hybrid_whose_layers_nothing_tells_apart_is_an_error_and_no_guess(name: str) -> None:
     with pytest.raises(RoleError, match=r"depends on the kind of its layer; .* found neither for layers [01], [123]"):
         map_roles(shapes_of(TRACED[name]), without_kinds(name), where=WHERE)
@@ -436,7 +435,6 @@ WRAPPERS = [
     ("^", "module._orig_mod.", "torch.compile"), ("^", "_fsdp_wrapped_module.", "FSDP"),
     ("^", "_forward_module.module.", "Fabric"), ("^", "0.auto_model.", "sentence-transformers"),
     (r"model\.layers\.1\.", "model.layers.1._checkpoint_wrapped_module.", ""),
-    (r"model\.layers\.1\.", "_fsdp_wrapped_module.model.layers.1._fsdp_wrapped_module.", ""),
     (r"layernorm\.weight", "layernorm.base_layer.weight", ""),
     (r"layernorm\.weight", "layernorm.modules_to_save.default.weight", ""),
     (r"layernorm\.weight", "layernorm.modules_to_save.weight", ""),
@@ -553,15 +551,11 @@ def test_the_trained_norms_of_an_adapter_are_read() -> None:
 # Look-alikes
 
 LOOK_ALIKES = (
-    "model.layers.0.self_attn.indexer.k_norm.weight", "model.layers.0.linear_attn.norm.weight",
-    "model.layers.0.mixer.norm.weight", "model.layers.0.self_attn.q_a_layernorm.weight",
-    "model.layers.0.self_attn.kv_a_layernorm.weight", "model.layers.00.input_layernorm.weight",
-    "model.layers.7.input_layernorm.weight", "model.layers.-1.input_layernorm.weight",
-    "model.layers.99999999999999999999.input_layernorm.weight", "model.layers.\u0663.input_layernorm.weight",
-    "model.layers.0.input_layernorm.0.weight", "model.layers.0.cross.input_layernorm.weight",
-    "norm.weight", "draft.layers.0.input_layernorm.weight", "talker.model.layers.0.input_layernorm.weight",
-    "model.pooler.norm.weight",
-    "score.LayerNorm.weight", "model.visual.merger.ln_q.weight",
+    "model.layers.0.self_attn.indexer.k_norm.weight", "model.layers.0.mixer.norm.weight",
+    "model.layers.00.input_layernorm.weight", "model.layers.7.input_layernorm.weight",
+    "model.layers.-1.input_layernorm.weight", "model.layers.99999999999999999999.input_layernorm.weight",
+    "model.layers.\u0663.input_layernorm.weight", "model.layers.0.input_layernorm.0.weight",
+    "norm.weight", "draft.layers.0.input_layernorm.weight", "score.LayerNorm.weight",
 )  # fmt: skip
 
 
@@ -607,7 +601,6 @@ GAPS: dict[str, tuple[str, dict[str, Any], tuple[str, ...], dict[str, tuple[int,
     "by design, ModernBERT's first norm": ("modernbert", {}, (), {"pre_attention": (0,)}),
     "by design, norms that ALBERT shares": ("albert", {}, (),
         {"post_attention": (1, 2, 3), "post_mlp": (1, 2, 3)}),
-    "none of queries where layers are linear": ("qwen3_next", {}, (), {}),
     "of a mixer and of an attention": ("bamba", {}, (BLOCK.format("2.input"), BLOCK.format("3.input")),
         {"pre_mixer": (2,), "pre_attention": (3,)}),
     "of the second block of a LongCat layer": ("longcat_flash", {}, ("model.layers.2.input_layernorm.1.weight",),
@@ -632,16 +625,13 @@ def test_every_layer_that_lacks_a_norm_is_named_and_the_others_keep_their_number
 
 
 LOST = {name: TRACED[name]["config"] for name in (
-    "qwen3", "qwen3_moe", "qwen3_vl", "qwen3_vl_text", "qwen3_omni_moe_thinker", "qwen3_next", "qwen3_5", "gemma3",
-    "gemma3_text", "olmoe", "olmo2", "olmo_hybrid", "exaone4", "exaone_moe", "dots1", "minimax_m2", "apertus", "afmoe",
-    "hunyuan_v1_dense", "hunyuan_v1_moe", "lfm2", "gemma3n_text", "gemma4_text", "t5gemma2", "mllama",
+    "qwen3", "qwen3_next", "gemma3", "olmo2", "olmo_hybrid", "minimax_m2", "afmoe", "hunyuan_v1_dense", "lfm2",
+    "gemma3n_text", "gemma4_text", "t5gemma2", "mllama",
 )}  # fmt: skip
 LOST |= {
     "glm4_moe-qk": TRACED["glm4_moe-qk"]["config"] | {"use_qk_norm": True, "num_nextn_predict_layers": 0},
     "cohere-qk": TRACED["cohere-qk"]["config"] | {"use_qk_norm": True},
-    "stablelm-qk": TRACED["stablelm-qk"]["config"] | {"qk_layernorm": True},
     "phi-qk": TRACED["phi-qk"]["config"] | {"qk_layernorm": True},
-    "persimmon": TRACED["persimmon"]["config"] | {"qk_layernorm": True},
 }
 
 
@@ -678,15 +668,12 @@ def test_the_config_decides_whether_query_norms_are_promised(model_type: str, ke
 
 @pytest.mark.parametrize(("name", "tensor", "offset"), [
     ("gemma3", "multi_modal_projector.mm_soft_emb_norm.weight", 1.0),
-    ("gemma3", "model.multi_modal_projector.mm_soft_emb_norm.weight", 1.0),
     ("t5gemma2", "model.encoder.multi_modal_projector.mm_soft_emb_norm.weight", 1.0),
     ("qwen3_next", "mtp.pre_fc_norm_embedding.weight", 1.0),
-    ("qwen3_5_text", "mtp.pre_fc_norm_hidden.weight", 1.0),
     ("qwen3_next", "mtp.layers.0.input_layernorm.weight", 1.0),
     ("qwen3_next", "mtp.norm.weight", 1.0),
     ("qwen3_next", "model.layers.0.linear_attn.norm.weight", 0.0),
     ("minimax_m3_vl_text", "model.layers.0.self_attn.indexer.q_norm.weight", 1.0),
-    ("minimax_m3_vl_text", "model.layers.0.self_attn.index_k_norm.weight", 1.0),
     ("vaultgemma", "model.layers.0.pre_feedforward_layernorm.weight", 1.0),
     ("gemma4_text", "model.layers.0.self_attn.q_norm.weight", 0.0),
 ])  # fmt: skip
