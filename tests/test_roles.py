@@ -46,19 +46,14 @@ STATED_OTHER = {
 }
 # Where the trace is misled or the place is outside the vocabulary, and the source says what holds.
 BY_SOURCE = {
-    ("gemma3n_text", "model.layers.*.input_layernorm.weight"): "pre_attention",  # LAuReL adds the normed input back
-    ("sew", "layer_norm.weight"): "other",  # on the convolution features
-    ("sew", "layer_norm.bias"): "other",
+    ("gemma3n_text", "model.layers.*.input_layernorm"): "pre_attention",  # LAuReL adds the normed input back
+    ("sew", "layer_norm"): "other",  # on the convolution features
     # RWKV's gates lead the trace past its time mixing: modeling_rwkv.py, RwkvBlock
     ("rwkv", "rwkv.blocks.*.pre_ln"): "embedding",
     ("rwkv", "rwkv.blocks.*.ln1"): "pre_mixer",
     ("rwkv", "rwkv.blocks.*.ln2"): "pre_mlp",
     # the experts beside the first MLP of a layer join the stream behind the second: modeling_longcat_flash.py
     ("longcat_flash", "model.layers.*.post_attention_layernorm.0"): "pre_mlp",
-}
-CROSS = {
-    # the trace was given image states that no norm made: MllamaCrossAttentionDecoderLayer
-    ("mllama", "language_model.model.layers.*.input_layernorm"): "pre_cross_attention"
 }
 
 
@@ -78,8 +73,10 @@ def true_role(name: str, row: list[Any], tensor: str) -> str:
     path, role = row[0].rpartition(".")[0], row[3]
     if any(path.endswith(ending) for ending in STATED_OTHER):
         return "other"
-    crossed = name == "mllama" and int(tensor.split(".")[3]) in (1, 3) if (name, path) in CROSS else False
-    role = CROSS[name, path] if crossed else BY_SOURCE.get((name, path), BY_SOURCE.get((name, row[0]), role))
+    of_text = path == "language_model.model.layers.*.input_layernorm"
+    if name == "mllama" and of_text and int(tensor.split(".")[3]) in (1, 3):
+        return "pre_cross_attention"  # it was given image states that no norm made: MllamaCrossAttentionDecoderLayer
+    role = BY_SOURCE.get((name, path), role)
     return "pre_mixer" if role.startswith("pre_attention:") else str(role).split(":")[0]
 
 

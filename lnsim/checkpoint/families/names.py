@@ -6,6 +6,7 @@ No regular expressions: names come from strangers' files, and a name of any leng
 from __future__ import annotations
 
 import tomllib
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,17 @@ def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
     """
     if not any(mark in name for mark in MARKS):
         return name, ()
-    parts, found = _without_inner(name.split("."))
-    bare, start = ".".join(parts), 0
+    kept, found = list[str](), list[str]()
+    rest = deque(name.split("."))
+    while rest:
+        part = rest.popleft()
+        if part in INNER:
+            found.append(f"{part}. ({INNER[part]})")
+            if part in NAMED and len(rest) > 1:
+                rest.popleft()
+        else:
+            kept.append(part)
+    bare, start = ".".join(kept), 0
     while outer := next((words for words in OUTER if bare.startswith(f"{words}.", start)), None):
         start += len(outer) + 1
         found.append(f"{outer}. ({OUTER[outer]})")
@@ -57,20 +67,6 @@ def adapter_kind(names: Iterable[str]) -> str | None:
         (mark, part.endswith(mark) if mark[0] == "_" else part.startswith(mark)) for part in parts for mark in marks
     )
     return next((ADAPTERS[mark] for mark, has_it in ends if has_it), None)
-
-
-def _without_inner(parts: list[str]) -> tuple[list[str], list[str]]:
-    kept, found = [], []
-    skip = False
-    for place, part in enumerate(parts):
-        if skip:
-            skip = False
-        elif part in INNER:
-            found.append(f"{part}. ({INNER[part]})")
-            skip = part in NAMED and place + 2 < len(parts)
-        else:
-            kept.append(part)
-    return kept, found
 
 
 def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
