@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lnsim.checkpoint.format import HeaderReader
 from lnsim.checkpoint.format.header import Header
-from lnsim.checkpoint.format.other import HeaderReader
 from lnsim.checkpoint.format.ranges import ByteRange
 
 

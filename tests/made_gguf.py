@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import gguf
 import numpy as np
 from hub_stand_in import VirtualFile
-
-KEYS = {"llama.embedding_length": 16, "llama.attention.head_count": 4}
 
 
 def write_gguf(
@@ -22,7 +19,6 @@ def write_gguf(
     blocks: int = 2,
     tokens: Iterable[str] = ("a", "b c", "ü"),
     split: int = 0,
-    **more: Any,
 ) -> Path:
     """A file of these tensors, a split one where `split` tensors a part are wanted; its path, or that of the first."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,8 +26,6 @@ def write_gguf(
     writer.add_block_count(blocks)
     writer.add_token_list(list(tokens))
     writer.add_token_types([1] * len(list(tokens)))
-    for key, value in more.items():
-        getattr(writer, f"add_{key}")(value)
     for name, values in tensors.items():
         raw = values.view(np.uint16) if values.dtype.name == "bfloat16" else values
         kind = gguf.GGMLQuantizationType.BF16 if values.dtype.name == "bfloat16" else None
@@ -70,7 +64,7 @@ def virtual_gguf(path: Path, layers: int, hidden: int, vocabulary: int, norms_fi
     writer.add_token_list([f"Ġtoken{number}" for number in range(vocabulary)])
     writer.add_token_types([1] * vocabulary)
     writer.add_token_merges([f"Ġto ken{number}" for number in range(vocabulary)])
-    places: list[tuple[int, int, str]] = []
+    places: dict[str, int] = {}
     position = 0
     for name, shape in _listed(layers, hidden, vocabulary, norms_first):
         norm = len(shape) == 1
@@ -79,15 +73,25 @@ def virtual_gguf(path: Path, layers: int, hidden: int, vocabulary: int, norms_fi
         written = shape if norm else (*shape[:-1], shape[-1] // 256 * 144)
         writer.add_tensor_info(name, written, np.dtype(np.float32 if norm else np.uint8), n_bytes, raw_dtype=kind)
         if norm:
-            places.append((position, position + n_bytes, name))
+            places[name] = position
         position += -(-n_bytes // 32) * 32
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_ti_data_to_file()
     writer.close()
-    head = path.read_bytes()
-    head += bytes(-len(head) % 32)
-    return VirtualFile(len(head) + position, _reader(head, places, hidden))
+    head = -(-path.stat().st_size // 32) * 32
+    with path.open("r+b") as file:  # a sparse one
+        file.truncate(head + position)
+        for name, place in places.items():
+            file.seek(head + place)
+            file.write(gamma(name, hidden).tobytes())
+
+    def read(start: int, stop: int) -> bytes:
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(stop - start)
+
+    return VirtualFile(head + position, read)
 
 
 def _listed(layers: int, hidden: int, vocabulary: int, norms_first: bool) -> list[tuple[str, tuple[int, ...]]]:
@@ -99,16 +103,3 @@ def _listed(layers: int, hidden: int, vocabulary: int, norms_first: bool) -> lis
     every = [("output.weight", (vocabulary, hidden)), ("output_norm.weight", (hidden,)),
              ("token_embd.weight", (vocabulary, hidden)), *blocks]  # fmt: skip
     return sorted(every, key=lambda one: len(one[1])) if norms_first else every
-
-
-def _reader(head: bytes, places: list[tuple[int, int, str]], hidden: int) -> Callable[[int, int], bytes]:
-    def read(start: int, stop: int) -> bytes:
-        data = bytearray(stop - start)
-        for first, last, piece in [(0, len(head), head), *((a + len(head), b + len(head), n) for a, b, n in places)]:
-            low, high = max(start, first), min(stop, last)
-            if low < high:
-                source = piece if isinstance(piece, bytes) else gamma(piece, hidden).tobytes()
-                data[low - start : high - start] = source[low - first : high - first]
-        return bytes(data)
-
-    return read

@@ -28,8 +28,7 @@ BITS = [
 
 @pytest.mark.parametrize(("dtype", "bits", "value"), BITS)
 def test_a_bit_pattern_has_its_value(dtype: str, bits: int, value: float) -> None:
-    size = DTYPES[dtype].itemsize
-    found = decode(bits.to_bytes(size, "little"), dtype, (1,))[0]
+    found = decode(bits.to_bytes(DTYPES[dtype].itemsize, "little"), dtype, (1,))[0]
     assert found == value or (math.isnan(value) and np.isnan(found.astype(np.float64)))
     assert math.copysign(1, float(found)) == math.copysign(1, value) or math.isnan(value)
 
@@ -64,7 +63,6 @@ def test_a_wrong_number_of_bytes_is_refused(n_bytes: int) -> None:
         decode(bytes(n_bytes), "F32", (1,), where="t of m")
 
 
-@pytest.mark.parametrize("dtype", ["F4", "F6_E2M3", "C64"])
-def test_a_dtype_that_is_not_read_is_named_with_those_that_are(dtype: str) -> None:
-    with pytest.raises(UnsupportedDtypeError, match=rf"dtype {dtype} is not read; these are: F64, F32"):
-        decode(bytes(8), dtype, (1,))
+def test_a_dtype_that_is_not_read_is_named_with_those_that_are() -> None:
+    with pytest.raises(UnsupportedDtypeError, match="dtype F6_E2M3 is not read; these are: F64, F32"):
+        decode(bytes(8), "F6_E2M3", (1,))

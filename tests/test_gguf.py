@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 from command_line import run
 from header_asked import header_by
-from hub_stand_in import HubStandIn, VirtualFile
+from hub_stand_in import HubStandIn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_gguf import gamma, llama_tensors, virtual_gguf, write_gguf
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
+from safetensors_bytes import llama_tensors as hf_tensors
 
 import lnsim
 from lnsim.checkpoint.extract import extract
 from lnsim.checkpoint.format.gguf import FIRST_BYTES, gguf_header
 from lnsim.checkpoint.format.header import Header
-from lnsim.errors import FormatError, HeaderError, SourceError, UnsupportedDtypeError
+from lnsim.errors import HeaderError, SourceError, UnsupportedDtypeError
 
 
 def header_of(content: bytes, first: int = FIRST_BYTES) -> Header:
@@ -56,60 +57,41 @@ GOOD = file_of(pair("general.architecture", 8, text("llama")), tensor("output_no
 def test_every_kind_of_value_is_passed_and_single_ones_are_kept() -> None:
     values = {0: ("<B", 7), 1: ("<b", -7), 2: ("<H", 7), 3: ("<h", -7), 4: ("<I", 7), 5: ("<i", -7), 6: ("<f", 0.5),
               7: ("<?", True), 10: ("<Q", 1 << 40), 11: ("<q", -7), 12: ("<d", 0.25)}  # fmt: skip
-    parts = [pair(f"k{kind}", kind, struct.pack(code, value)) for kind, (code, value) in values.items()]
-    parts += [
+    parts = [
         pair("t", 8, text("words")),
         pair("tokenizer.chat_template", 8, text("{{}}")),
         pair("l", 8, text("a" * 2000)),
+        pair("at", 9, struct.pack("<IQ", 8, 2) + text("one") + text("")),
+        pair("aa", 9, struct.pack("<IQ", 9, 2) + 2 * (struct.pack("<IQ", 0, 2) + b"xy")),
     ]
-    parts += [
-        pair(f"a{kind}", 9, struct.pack("<IQ", kind, 3) + 3 * struct.pack(code, value))
-        for kind, (code, value) in values.items()
-    ]
-    parts += [pair("at", 9, struct.pack("<IQ", 8, 2) + text("one") + text(""))]
-    parts += [pair("aa", 9, struct.pack("<IQ", 9, 2) + 2 * (struct.pack("<IQ", 0, 2) + b"xy"))]
+    for kind, (code, value) in values.items():
+        packed = struct.pack(code, value)
+        parts += [pair(f"k{kind}", kind, packed), pair(f"a{kind}", 9, struct.pack("<IQ", kind, 3) + 3 * packed)]
     found = header_of(file_of(*parts, tensor("w"), pairs=len(parts), tensors=1))
-    assert found.metadata == {f"k{kind}": str(value) for kind, (_, value) in values.items()} | {
-        "t": "words",
-        "format": "gguf",
-    }
+    single = {f"k{kind}": str(value) for kind, (_, value) in values.items()}
+    assert found.metadata == single | {"t": "words", "format": "gguf"}
     assert found.tensors["w"].shape == (4,)
-
-
-def test_the_header_is_that_of_the_package(tmp_path: Path) -> None:
-    tensors = llama_tensors(3) | {"blk.0.ffn_gate.weight": np.ones((4, 256), np.float32).astype(ml_dtypes.bfloat16)}
-    path = write_gguf(tmp_path / "m.gguf", tensors)
-    content = path.read_bytes()
-    for first in (24, 100, 333, len(content)):
-        assert_as_the_package(header_of(content, first), path)
-
-
-def assert_as_the_package(found: Header, path: Path) -> None:
-    known = gguf.GGUFReader(path).tensors
-    assert [
-        (one.name, one.data_offset, one.n_bytes, tuple(map(int, one.shape))[::-1], one.tensor_type.name)
-        for one in known
-    ] == [
-        (one.name, found.buffer_start + one.start, one.n_bytes, one.shape, one.dtype) for one in found.tensors.values()
-    ]
 
 
 @given(st.data())
 @settings(max_examples=60)
-def test_a_file_that_the_package_writes_is_read_alike_whatever_is_in_it(
+def test_a_file_that_the_package_writes_is_read_as_the_package_reads_it(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    names = data.draw(
-        st.lists(st.text(min_size=1, max_size=20).filter(str.isprintable), min_size=1, max_size=5, unique=True)
-    )
+    printable = st.text(min_size=1, max_size=20).filter(str.isprintable)
+    names = data.draw(st.lists(printable, min_size=1, max_size=5, unique=True))
     path = tmp_path_factory.mktemp("g") / "m.gguf"
-    kinds = st.sampled_from([np.float32, np.float16, np.float64, np.int8, np.int32])
-    tensors = {
-        name: np.zeros(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)), data.draw(kinds))
-        for name in names
-    }
+    kinds = st.sampled_from([np.float32, np.float16, np.float64, np.int8, np.int32, ml_dtypes.bfloat16])
+    sizes = st.lists(st.integers(1, 5), min_size=1, max_size=3)
+    tensors = {name: np.zeros(data.draw(sizes), data.draw(kinds)) for name in names}
     write_gguf(path, tensors, tokens=data.draw(st.lists(st.text(max_size=9), min_size=1, max_size=30)))
-    assert_as_the_package(header_of(path.read_bytes(), data.draw(st.integers(24, 400))), path)
+    found = header_of(path.read_bytes(), data.draw(st.integers(24, 400)))
+    assert [
+        (one.name, found.buffer_start + one.start, one.n_bytes, one.shape, one.dtype) for one in found.tensors.values()
+    ] == [
+        (one.name, one.data_offset, one.n_bytes, tuple(map(int, one.shape))[::-1], one.tensor_type.name)
+        for one in gguf.GGUFReader(path).tensors
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +99,6 @@ def test_a_file_that_the_package_writes_is_read_alike_whatever_is_in_it(
     [
         (b"GGUF", "the header goes on to byte 24 at least, but the file ends at byte 4"),
         (file_of(magic=b"GGML"), r"the magic 'GGUF' was expected, found b'GGML'"),
-        (b"PK\x03\x04" + bytes(60), "the magic 'GGUF' was expected, found a zip archive"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "found a git-lfs pointer, not the file: run"),
         (file_of(version=1), "of version 2 or 3, little-endian, was expected, found version 1. Convert it anew"),
         (file_of(version=3 << 24), "little-endian, was expected, found a big-endian file"),
@@ -126,7 +107,6 @@ def test_a_file_that_the_package_writes_is_read_alike_whatever_is_in_it(
         (file_of(pair("k", 13, b""), pairs=1), "a value type of 0 to 12 was expected for 'k', found 13"),
         (file_of(*[pair("k", 0, b"1")] * 2, pairs=2), "each key once was expected, found 'k' twice"),
         (file_of(pair("k", 9, struct.pack("<IQ", 0, 1 << 50)), pairs=1), "at most 16777216 items of 'k' were expected"),
-        (file_of(pair("k", 9, struct.pack("<IQ", 13, 1)), pairs=1), "found items of type 13"),
         (file_of(pair("k", 9, struct.pack("<IQ", 9, 1) * 20), pairs=1), "found items of type 9"),
         (file_of(pair("k", 9, struct.pack("<IQQ", 8, 1, 1 << 30)), pairs=1), "at most 16777216 bytes of a text were"),
         (file_of(pair("k", 8, struct.pack("<Q", 1 << 60)), pairs=1), "bytes of the text of 'k' were expected, found"),
@@ -139,7 +119,6 @@ def test_a_file_that_the_package_writes_is_read_alike_whatever_is_in_it(
         (file_of(tensor("w", (1 << 40, 1 << 40)), tensors=1), "overflows 64 bits"),
         (file_of(tensor("v"), tensor("w", offset=8), tensors=2), "tensors apart were expected, found 'w' within 'v'"),
         (file_of(pair("general.alignment", 4, bytes(4)), pairs=1), "an alignment of 1 to 1048576 bytes was expected"),
-        (file_of(pair("general.alignment", 8, text("x")), pairs=1), "bytes was expected, found 'x'"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_one_sentence(content: bytes, message: str) -> None:
@@ -167,34 +146,21 @@ def test_whatever_is_changed_a_header_or_one_kind_of_error_comes_out(changes: li
             header_of(one, 24)
 
 
-def test_a_gguf_is_read_with_its_own_names_and_says_what_it_is(tmp_path: Path) -> None:
-    found = lnsim.load(write_gguf(tmp_path / "m.gguf", llama_tensors()))
-    assert (found.model_type, found.hidden_size, sorted(found.roles)) == (
-        "llama",
-        16,
-        ["final", "pre_attention", "pre_mlp"],
-    )
-    assert found.roles["pre_mlp"][1].tobytes() == gamma("blk.1.ffn_norm.weight", 16).tobytes()
-    assert found.tensors["blk.1.ffn_norm.weight"].shard == "m.gguf"
-
-
 def test_the_gguf_of_a_checkpoint_is_identical_after_conversion_and_one_changed_value_is_named(tmp_path: Path) -> None:
-    names = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
-    stored = {name: one for name, one in checkpoint_norms(2, 64).items() if "proj" not in name}
+    stored = {name: one for name, one in hf_tensors(2, 64).items() if "norm" in name}
     source = write_files(
         tmp_path / "m", checkpoint_files(stored, LLAMA_CONFIG | {"num_hidden_layers": 2, "hidden_size": 64})
     )
-    made = {"output_norm.weight": stored["model.norm.weight"].astype(np.float32)}
+    names = {"model.norm.weight": "output_norm.weight"}
     for block in range(2):
-        for name, written in names.items():
-            values = stored[f"model.layers.{block}.{name}.weight"]
-            made[f"blk.{block}.{written}.weight"] = values.astype(np.float32)
+        for name, written in (("input_layernorm", "attn_norm"), ("post_attention_layernorm", "ffn_norm")):
+            names[f"model.layers.{block}.{name}.weight"] = f"blk.{block}.{written}.weight"
+    made = {names[name]: values.astype(np.float32) for name, values in stored.items()}
     code, out, err = run("compare", str(write_gguf(tmp_path / "m.gguf", made)), str(source), "--json")
     found = json.loads(out)
     assert (code, err) == (0, "")
     assert (found["verdict"]["key"], found["verdict"]["strength"]) == ("converted", "identical")
     assert found["verdict"]["sentence"] == "Identical in every norm vector, after conversion to F32."
-    made["blk.1.ffn_norm.weight"] = made["blk.1.ffn_norm.weight"].copy()
     made["blk.1.ffn_norm.weight"][7] += 0.5
     code, out, _ = run("compare", str(write_gguf(tmp_path / "changed" / "m.gguf", made)), str(source), "--json")
     found = json.loads(out)
@@ -203,17 +169,6 @@ def test_the_gguf_of_a_checkpoint_is_identical_after_conversion_and_one_changed_
     assert [one["layer_a"] for one in rows if one["r"] < 1 - 1e-9] == [1]
     assert re.match(r"1 of 128 values of γ differ: layer 1, channel 7 \(\d", found["roles"]["pre_mlp"]["notes"][0])
     assert all(one["r"] > 1 - 1e-9 for one in found["roles"]["pre_attention"]["by_layer"])
-
-
-def checkpoint_norms(blocks: int, hidden: int) -> dict[str, np.ndarray]:
-    """Norms of a checkpoint in BF16."""
-    rng = np.random.default_rng(4)
-    names = [
-        f"model.layers.{n}.{norm}.weight"
-        for n in range(blocks)
-        for norm in ("input_layernorm", "post_attention_layernorm")
-    ]
-    return {name: rng.normal(1, 0.1, hidden).astype(ml_dtypes.bfloat16) for name in (*names, "model.norm.weight")}
 
 
 def test_a_split_model_is_read_whole_whichever_part_is_named(tmp_path: Path) -> None:
@@ -227,17 +182,6 @@ def test_a_split_model_is_read_whole_whichever_part_is_named(tmp_path: Path) -> 
     (tmp_path / "m-00002-of-00003.gguf").unlink()
     with pytest.raises(SourceError, match=r"m-00002-of-00003\.gguf: there is no such file"):
         lnsim.load(path)
-
-
-def test_a_folder_of_one_model_is_read_and_of_several_one_must_be_named(tmp_path: Path) -> None:
-    write_gguf(tmp_path / "a.Q4.gguf", llama_tensors())
-    (tmp_path / "mmproj-a.gguf").write_bytes(b"x")
-    assert lnsim.load(tmp_path).hidden_size == 16
-    write_gguf(tmp_path / "a.Q8.gguf", llama_tensors())
-    with pytest.raises(
-        FormatError, match=r"one model was expected, found 2 in GGUF \(a\.Q4\.gguf, a\.Q8\.gguf\)\. Name the one"
-    ):
-        lnsim.load(tmp_path)
 
 
 def test_a_norm_of_a_quantised_type_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -281,18 +225,13 @@ def test_a_gguf_of_a_folder_with_several_is_named_by_its_file_on_the_hub(hub: Hu
     assert "Name the one that you mean, for example owner/two-GGUF@main/a.gguf." in err
 
 
-def test_a_config_of_something_else_beside_it_does_not_count(hub: HubStandIn, tmp_path: Path) -> None:
+def test_a_gguf_is_read_with_its_own_names_whatever_config_lies_beside_it(hub: HubStandIn, tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "m.gguf", llama_tensors())
     other = {"config.json": b'{"model_type": "gemma2", "num_hidden_layers": 9}'}
     write_files(tmp_path, other)
     hub.add("owner/model-GGUF", {"m.gguf": path.read_bytes()} | other)
     for found in (extract(path), extract("owner/model-GGUF")):
-        assert (found.model_type, found.missing_layers) == ("llama", {})
-        assert found.roles["final"].scale.tobytes() == gamma("output_norm.weight", 16).tobytes()
-
-
-def test_a_virtual_file_is_what_it_says(tmp_path: Path) -> None:
-    file: VirtualFile = virtual_gguf(tmp_path / "head.gguf", 2, 256, 50, False)
-    content = file.read(0, file.size)
-    (tmp_path / "m.gguf").write_bytes(content)
-    assert_as_the_package(header_of(content), tmp_path / "m.gguf")
+        assert (found.model_type, found.hidden_size, found.missing_layers) == ("llama", 16, {})
+        assert sorted(found.roles) == ["final", "pre_attention", "pre_mlp"]
+        assert found.roles["pre_mlp"][1].tobytes() == gamma("blk.1.ffn_norm.weight", 16).tobytes()
+        assert found.tensors["blk.1.ffn_norm.weight"].shard == "m.gguf"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from safetensors_bytes import file_bytes, header_bytes
 
 from lnsim import HeaderError, parse_header
-from lnsim.checkpoint.format.header import DTYPE_BITS, MAX_HEADER_BYTES, Header, header_stop
+from lnsim.checkpoint.format.header import DTYPE_BITS, Header, header_stop
 
 ONE = '"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
 
@@ -35,15 +35,10 @@ def official_accepts(data: bytes) -> bool:
 VALID = {
     "no tensors": ("{}", 0),
     "one tensor": (f"{{{ONE}}}", 4),
-    "padded with spaces": (f"{{{ONE}}}   ", 4),
-    "padded with a newline": (f"{{{ONE}}}\n", 4),
     "leading white space": (f" \t{{{ONE}}}", 4),
-    "metadata": (f'{{"__metadata__":{{"format":"pt"}},{ONE}}}', 4),
     "null metadata": (f'{{"__metadata__":null,{ONE}}}', 4),
     "metadata key twice": (f'{{"__metadata__":{{"x":"1","x":"2"}},{ONE}}}', 4),
     "empty name": (f"{{{ONE.replace('a', '', 1)}}}", 4),
-    "scalar": ("{" + entry("a", [], [0, 4]) + "}", 4),
-    "empty tensor": ("{" + entry("a", [0, 7], [0, 0]) + "}", 0),
     "empty tensor between two": (
         "{" + ",".join([entry("c", [1], [4, 8]), entry("b", [0], [4, 4]), entry("a", [1], [0, 4])]) + "}", 8),
     "unaligned and unordered": ("{" + entry("b", [1], [1, 5]) + "," + entry("a", [1], [0, 1], "U8") + "}", 5),
@@ -56,21 +51,14 @@ VALID = {
     "half-byte dtype in whole bytes": ("{" + entry("a", [2], [0, 1], "F4") + "}", 1),
 }  # fmt: skip
 INVALID = {
-    "empty header": ("", 0, "JSON was expected"),
     "not UTF-8": (b'{"\xff":1}', 0, "UTF-8 was expected, but byte 10"),
     "byte order mark": (b"\xef\xbb\xbf{}", 0, "JSON was expected"),
-    "not JSON": ("{nope}", 0, "JSON was expected"),
-    "trailing zero byte": ("{}\0", 0, "JSON was expected"),
     "trailing comma": (f"{{{ONE},}}", 4, "JSON was expected"),
     "a list": ("[]", 0, "a JSON object was expected, found list"),
     "NaN": ('{"a":{"dtype":"F32","x":NaN,"shape":[1],"data_offsets":[0,4]}}', 4, "NaN is not JSON"),
-    "number out of range": ('{"a":{"dtype":"F32","x":1e999,"shape":[1],"data_offsets":[0,4]}}', 4, "out of range"),
     "integer out of range": ('{"a":{"dtype":"F32","x":' + "9" * 400 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
         "out of range"),
-    "integer of 5000 digits": ('{"a":{"dtype":"F32","x":' + "9" * 5000 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
-        "JSON was expected"),
     "half a surrogate pair": ('{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "surrogate"),
-    "control character": (f"{{{ONE.replace('a', chr(10), 1)}}}", 4, "JSON was expected"),
     "nested 126 deep": ('{"a":{"dtype":"F32","x":' + "[" * 126 + "]" * 126 + ',"shape":[1],"data_offsets":[0,4]}}', 4,
         "'x' is nested too deeply"),
     "nested 100,000 deep": ('{"a":' + "[" * 100_000, 0, "nested too deeply"),
@@ -81,9 +69,7 @@ INVALID = {
     "field twice": ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "'dtype' stands"),
     "unknown dtype": ("{" + entry("a", [1], [0, 4], "F31") + "}", 4, "dtype must be one of .*; found 'F31'"),
     "dtype null": ('{"a":{"dtype":null,"shape":[1],"data_offsets":[0,4]}}', 4, "dtype must be one of"),
-    "negative size": ("{" + entry("a", [-1], [0, 4]) + "}", 4, "shape must list whole numbers"),
     "minus zero": ('{"a":{"dtype":"F32","shape":[-0],"data_offsets":[0,0]}}', 0, "shape must list whole numbers"),
-    "float size": ('{"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}}', 4, "shape must list whole numbers"),
     "boolean size": ('{"a":{"dtype":"F32","shape":[true],"data_offsets":[0,4]}}', 4, "shape must list whole numbers"),
     "size over 64 bits": ("{" + entry("a", [2**64, 0], [0, 0]) + "}", 0, "shape must list whole numbers"),
     "three offsets": ("{" + entry("a", [1], [0, 4, 4]) + "}", 4, "data_offsets must be two whole numbers"),
@@ -94,9 +80,6 @@ INVALID = {
     "overlap": ("{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [2, 6]) + "}", 6,
         "at byte 4 .* at 2: an overlap"),
     "hole": ("{" + entry("a", [1], [0, 4]) + "," + entry("b", [1], [8, 12]) + "}", 12, "at byte 4 .* at 8: a hole"),
-    "hole at the start": ("{" + entry("a", [1], [4, 8]) + "}", 8, "at byte 0 .* at 4: a hole"),
-    "bytes behind the last tensor": (f"{{{ONE}}}", 5,
-        f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 15}"),
     "file cut short": (f"{{{ONE}}}", 3, f"its tensors end at byte {len(ONE) + 14}, the file at byte {len(ONE) + 13}"),
     "empty tensor inside another": ("{" + entry("a", [2], [0, 8]) + "," + entry("b", [0], [4, 4]) + "}", 8,
         "an overlap"),
@@ -123,9 +106,7 @@ def test_an_invalid_file_is_refused_by_both_parsers_and_ours_says_why(
 
 
 @pytest.mark.parametrize(("data", "message"), [
-    (b"", "the length field needs 8 bytes, the file has 0"),
     (b"\0" * 7, "the length field needs 8 bytes, the file has 7"),
-    ((2**63).to_bytes(8, "little"), f"at most {MAX_HEADER_BYTES} bytes was expected, found {2**63}"),
     (header_bytes("{}", 100_000_001), "at most 100000000 bytes was expected, found 100000001"),
     (header_bytes("{}", 3), "3 bytes, which is past the end of a 10-byte file"),
 ])  # fmt: skip
@@ -151,22 +132,18 @@ def test_a_hostile_name_is_shortened_and_escaped_in_messages() -> None:
 
 @pytest.mark.parametrize("dtype", DTYPE_BITS)
 def test_each_dtype_has_the_size_that_the_official_parser_gives_it(dtype: str) -> None:
-    n_bytes = 8 * DTYPE_BITS[dtype] // 8
+    n_bytes = DTYPE_BITS[dtype]  # of eight values
     data = header_bytes("{" + entry("a", [8], [0, n_bytes], dtype) + "}") + b"\0" * n_bytes
     assert official_accepts(data)
     assert parse_header(data, file_size=len(data)).tensors
 
 
-def test_without_a_file_size_only_the_header_is_needed() -> None:
+def test_without_a_file_size_only_the_header_is_needed_and_no_byte_more_than_the_tensors_is_taken() -> None:
     data = file_bytes({"w": np.zeros(100, np.float32)})
     stop = header_stop(data)
     assert parse_header(data[:stop]).file_size == len(data)
     with pytest.raises(HeaderError, match=rf"ends at byte {stop}, but only {stop - 1} bytes"):
         parse_header(data[: stop - 1])
-
-
-def test_more_bytes_than_the_tensors_need_are_refused_even_without_a_file_size() -> None:
-    data = file_bytes({"w": np.zeros(2, np.float32)})
     with pytest.raises(HeaderError, match=f"end at byte {len(data)}, but {len(data) + 1} bytes were given"):
         parse_header(data + b"\0")
 
@@ -186,14 +163,11 @@ def test_metadata_of_an_odd_size_is_read(metadata: dict[str, str]) -> None:
 CHARACTER = st.one_of(st.integers(0, 0x2FF), st.integers(0, 0xD7FF), st.integers(0xE000, 0x10FFFF)).map(chr)
 
 
+NAMES = st.lists(CHARACTER, max_size=8).map("".join).filter(lambda name: name != "__metadata__")
+
+
 @settings(max_examples=100, derandomize=True, deadline=None)
-@given(
-    st.dictionaries(
-        st.lists(CHARACTER, max_size=8).map("".join).filter(lambda name: name != "__metadata__"),
-        st.lists(st.integers(0, 3), max_size=3),
-        max_size=6,
-    )
-)
+@given(st.dictionaries(NAMES, st.lists(st.integers(0, 3), max_size=3), max_size=6))
 def test_what_the_official_writer_writes_is_read_back_the_same(shapes: dict[str, list[int]]) -> None:
     data = safetensors.numpy.save({name: np.zeros(shape, np.float32) for name, shape in shapes.items()})
     header = parse_header(data, file_size=len(data))

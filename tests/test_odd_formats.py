@@ -203,18 +203,11 @@ def test_a_hostile_file_is_refused(kind: str, data: bytes, message: str) -> None
         GOOD[kind][0](data, "a file")
 
 
-def test_tensors_that_share_bytes_are_refused() -> None:
-    entries = (Entry("a", "F32", (4,), 0, 16), Entry("b", "F32", (1,), 12, 16))
-    with pytest.raises(FormatError, match=r"tensors 'a' and 'b' share bytes \[12, 16\)"):
-        Directory("a file", 16, entries)
-
-
 @pytest.mark.parametrize(
     ("file_format", "name", "expected"),
     [
         ("onnx", "model.0.auto_model.encoder.layer.2.attention.output.LayerNorm.bias",
          "encoder.layer.2.attention.output.LayerNorm.bias"),
-        ("onnx", "inner.embeddings.LayerNorm.weight", "embeddings.LayerNorm.weight"),
         ("gguf", "blk.11.attn_norm.weight", "model.layers.11.input_layernorm.weight"),
         ("gguf", "blk.0.ffn_norm.weight", "model.layers.0.post_attention_layernorm.weight"),
         ("gguf", "output_norm.weight", "model.norm.weight"),
@@ -245,27 +238,21 @@ def test_a_norm_without_a_pattern_is_an_error_and_not_left_out(file_format: str,
         norms_by_repo_name(directory, file_format)
 
 
-def test_other_tensors_and_settings_are_no_norms() -> None:
-    names = ("blk.0.attn_q.weight", "decoder/pre_norm", "l0.ao.w", "decoder/layer_0/attention/linear_0/bias")
+def test_norms_come_in_the_order_of_their_layers_and_no_two_tensors_share_bytes() -> None:
+    names = ["blk.0.attn_q.weight", *(f"blk.{k}.attn_norm.weight" for k in range(12))]
     entries = tuple(Entry(name, "F32", (4,), 16 * k, 16 * k + 16) for k, name in enumerate(names))
-    assert norms_by_repo_name(Directory("a file", 64, entries), "ctranslate2") == {}
+    found = list(norms_by_repo_name(Directory("a file", 208, entries[::-1]), "gguf"))
+    assert found == [f"model.layers.{k}.input_layernorm.weight" for k in range(12)]
+    with pytest.raises(FormatError, match=r"tensors 'a' and 'b' share bytes \[12, 16\)"):
+        Directory("a file", 16, (Entry("a", "F32", (4,), 0, 16), Entry("b", "F32", (1,), 12, 16)))
 
 
-def test_norms_come_in_the_order_of_their_layers() -> None:
-    entries = tuple(Entry(f"blk.{k}.attn_norm.weight", "F32", (4,), 16 * k, 16 * k + 16) for k in range(12))
-    names = list(norms_by_repo_name(Directory("a file", 192, entries[::-1]), "gguf"))
-    assert names == [f"model.layers.{k}.input_layernorm.weight" for k in range(12)]
-
-
-def test_a_gguf_config_needs_the_llama_architecture_and_its_fields() -> None:
+def test_a_config_of_a_file_or_package_needs_its_fields() -> None:
     entry = (Entry("output_norm.weight", "F32", (4,), 0, 16),)
     with pytest.raises(FormatError, match=r"general\.architecture is 'gemma', expected 'llama'"):
         config_from_file("gguf", Directory("a file", 16, entry, {"general.architecture": "gemma"}), {})
     with pytest.raises(FormatError, match=r"its header lacks llama\.attention\.head_count, "):
         config_from_file("gguf", Directory("a file", 16, entry, {"general.architecture": "llama"}), {})
-
-
-def test_a_package_config_must_be_a_json_object() -> None:
     assert config_from_package(b'{"model_type": "bert"}', "a file") == {"model_type": "bert"}
     with pytest.raises(FormatError, match="expected JSON, found"):
         config_from_package(b"{", "a file")
@@ -273,22 +260,14 @@ def test_a_package_config_must_be_a_json_object() -> None:
         config_from_package(b"[]", "a file")
 
 
-@pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    path = tmp_path / "thing-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
+def test_a_wheel_and_a_member_are_read_only_with_the_hash_on_record(tmp_path: Path) -> None:
+    wheel = tmp_path / "thing-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("thing/weights.bin", FOUR)
-    return path
-
-
-def test_a_cached_wheel_is_checked_and_used_without_a_download(wheel: Path) -> None:
     good = sha256_of(wheel.read_bytes())
-    assert fetch_wheel("thing==1.0", wheel.name, good, wheel.parent) == wheel
+    assert fetch_wheel("thing==1.0", wheel.name, good, tmp_path) == wheel  # without a download
     with pytest.raises(SourceError, match=f"has sha256 {good}, expected 0000. Delete it"):
-        fetch_wheel("thing==1.0", wheel.name, "0000", wheel.parent)
-
-
-def test_a_member_is_read_only_with_the_hash_on_record(wheel: Path) -> None:
+        fetch_wheel("thing==1.0", wheel.name, "0000", tmp_path)
     assert read_member(wheel, "thing/weights.bin", sha256_of(FOUR)) == FOUR
     with pytest.raises(SourceError, match=r"'thing/weights\.bin' has sha256 .*, expected 0000"):
         read_member(wheel, "thing/weights.bin", "0000")

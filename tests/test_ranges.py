@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -25,27 +26,21 @@ def a_file(sizes: list[int]) -> bytes:
 
 @settings(max_examples=100, derandomize=True, deadline=None)
 @given(SIZES, st.integers(0, 60), st.randoms(use_true_random=False))
-def test_merged_reads_give_back_exactly_each_tensors_bytes(sizes: list[int], max_gap: int, rng: object) -> None:
+def test_merged_reads_lie_further_apart_than_the_gap_and_give_back_exactly_each_tensors_bytes(
+    sizes: list[int], max_gap: int, rng: random.Random
+) -> None:
     data = a_file(sizes)
     header = parse_header(data)
-    names = [name for name in header.tensors if rng.random() < 0.6]  # type: ignore[attr-defined]
-    rng.shuffle(names)  # type: ignore[attr-defined]
+    names = rng.sample(list(header.tensors), k=rng.randint(0, len(sizes)))
     reads = plan_reads(header, names, max_gap=max_gap)
+    for left, right in itertools.pairwise(reads):
+        assert right.span.start - left.span.stop > max_gap
     found = slice_reads((read, data[read.span.start : read.span.stop]) for read in reads)
     expected = {name: tensor_range(header, name) for name in names}
     assert found == {name: data[span.start : span.stop] for name, span in expected.items() if span}
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
-@given(SIZES, st.integers(0, 60))
-def test_reads_ascend_do_not_overlap_and_lie_further_apart_than_the_gap(sizes: list[int], max_gap: int) -> None:
-    header = parse_header(a_file(sizes))
-    reads = plan_reads(header, list(header.tensors)[::2], max_gap=max_gap)
-    for left, right in itertools.pairwise(reads):
-        assert right.span.start - left.span.stop > max_gap
-
-
-@pytest.mark.parametrize(("max_gap", "n_reads"), [(9, 2), (10, 1), (11, 1)])
+@pytest.mark.parametrize(("max_gap", "n_reads"), [(9, 2), (10, 1)])
 def test_a_gap_is_bridged_up_to_its_limit_and_not_one_byte_further(max_gap: int, n_reads: int) -> None:
     header = parse_header(a_file([4, 10, 4]))
     assert len(plan_reads(header, ["t0", "t2"], max_gap=max_gap)) == n_reads

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 import pickle
 import random
@@ -14,10 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from header_asked import header_by
-from hub_stand_in import HubStandIn, VirtualFile
+from hub_stand_in import HubStandIn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, write_files
@@ -32,7 +35,15 @@ from lnsim.errors import FormatError, HeaderError
 
 MADE = Path(__file__).parent / "data" / "torch"
 CONFIG = LLAMA_CONFIG | {"num_hidden_layers": 2, "hidden_size": 4}
+CONFIG_FILE = {"config.json": checkpoint_files({}, CONFIG)["config.json"]}
 VALUES = {name: one.tobytes() for name, one in np.load(MADE / "values.npz").items()}
+GOOD = (MADE / "plain.bin").read_bytes()
+FIRST, END = GOOD.find(b"PK\x01\x02"), GOOD.rfind(b"PK\x05\x06")
+
+
+def changed(place: int, value: bytes, content: bytes = GOOD) -> bytes:
+    place %= len(content)
+    return content[:place] + value + content[place + len(value) :]
 
 
 def header_of(content: bytes, first: int = 1 << 17) -> Header:
@@ -46,18 +57,6 @@ def test_what_torch_saved_is_found_to_the_bit_tied_weights_too(name: str) -> Non
         found = header_of(content, first)
         assert {one: content[info.start : info.stop] for one, info in found.tensors.items()} == VALUES
         assert found.checks.keys() == VALUES.keys()
-
-
-def test_members_are_those_of_python_s_own_reader() -> None:
-    for path in MADE.glob("[kmnp]*.bin"):
-        content, archive = path.read_bytes(), zipfile.ZipFile(path)
-        whole = {
-            name: crc for name, crc in header_of(content).checks.items() if header_of(content).tensors[name].n_bytes
-        }
-        crcs = {one.CRC: archive.read(one.filename) for one in archive.infolist()}
-        for name, crc in whole.items():
-            info = header_of(content).tensors[name]
-            assert crcs[crc] == content[info.start : info.stop]
 
 
 def test_every_type_is_read_and_what_is_none_of_ours_is_refused_when_asked_for() -> None:
@@ -75,9 +74,7 @@ def test_every_type_is_read_and_what_is_none_of_ours_is_refused_when_asked_for()
 
 
 def test_a_checkpoint_of_torch_is_its_safetensors_twin(tmp_path: Path) -> None:
-    folder = tmp_path / "m"
-    write_files(folder, {"pytorch_model.bin": (MADE / "plain.bin").read_bytes(), **config_files()})
-    found = lnsim.load(folder)
+    found = lnsim.load(write_files(tmp_path / "m", {"pytorch_model.bin": GOOD, **CONFIG_FILE}))
     twin = lnsim.load(write_files(tmp_path / "twin", checkpoint_files(twin_tensors(), CONFIG)))
     assert list(found.roles) == list(twin.roles)
     for role, vectors in twin.roles.items():
@@ -85,13 +82,7 @@ def test_a_checkpoint_of_torch_is_its_safetensors_twin(tmp_path: Path) -> None:
     assert lnsim.compare(found, twin, n_permutations=19).summary.judgement.key == "identical"
 
 
-def config_files() -> dict[str, bytes]:
-    return {"config.json": checkpoint_files({}, CONFIG)["config.json"]}
-
-
 def twin_tensors() -> dict[str, np.ndarray]:
-    import ml_dtypes
-
     shapes = {"model.embed_tokens.weight": (8, 4), "lm_head.weight": (8, 4)}
     return {
         name: np.frombuffer(raw, ml_dtypes.bfloat16).reshape(shapes.get(name, (4,))) for name, raw in VALUES.items()
@@ -99,10 +90,9 @@ def twin_tensors() -> dict[str, np.ndarray]:
 
 
 def test_a_changed_byte_of_a_norm_is_told_by_the_checksum(tmp_path: Path) -> None:
-    content = bytearray((MADE / "plain.bin").read_bytes())
-    place = header_of(bytes(content)).tensors["model.norm.weight"].start
-    content[place] ^= 1
-    folder = write_files(tmp_path / "m", {"pytorch_model.bin": bytes(content), **config_files()})
+    place = header_of(GOOD).tensors["model.norm.weight"].start
+    content = changed(place, bytes([GOOD[place] ^ 1]))
+    folder = write_files(tmp_path / "m", {"pytorch_model.bin": content, **CONFIG_FILE})
     with pytest.raises(
         FormatError, match=r"'model\.norm\.weight' of .*pytorch_model\.bin: a CRC-32 of \w{8} was expected"
     ):
@@ -114,17 +104,21 @@ class Hostile:
         return os.system, ("echo pwned",)
 
 
-def archive(pickled: bytes, *, compressed: bool = False, names: tuple[str, ...] = ("a/data.pkl",)) -> bytes:
+def archive(members: dict[str, bytes], *, compressed: bool = False, alignment: int = 64) -> bytes:
+    """A zip archive with the bytes of each member where torch's writer puts them, or by another rule but the first."""
     out = io.BytesIO()
-    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-    with zipfile.ZipFile(out, "w", kind) as file:
-        for name in names:
+    with zipfile.ZipFile(out, "w") as file:
+        for name, content in members.items():
             info = zipfile.ZipInfo(name)
-            begin = out.tell() + 30 + len(name) + 4
-            info.extra = struct.pack("<HH", 0x4246, -begin % 64) + bytes(-begin % 64)
-            info.compress_type = kind
-            file.writestr(info, pickled)
+            padding = -(out.tell() + 30 + len(name) + 4) % (alignment if out.tell() else 64)
+            info.extra = struct.pack("<HH", 0x4246, padding) + bytes(padding)
+            info.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+            file.writestr(info, content)
     return out.getvalue()
+
+
+def pickled_by(content: bytes) -> bytes:
+    return archive({"a/data.pkl": content})
 
 
 @pytest.mark.parametrize("protocol", range(6))
@@ -137,7 +131,7 @@ def test_a_pickle_that_would_run_code_is_refused_and_nothing_is_run(
     with pytest.raises(
         HeaderError, match=r"^Reading the header of x\.bin: (names that a state dict needs were|an opcode of)"
     ):
-        header_of(archive(payload))
+        header_of(pickled_by(payload))
     assert ran == []
 
 
@@ -145,15 +139,12 @@ def test_a_pickle_that_would_run_code_is_refused_and_nothing_is_run(
     ("pickled", "message"),
     [
         (b"\x80\x02cos\nsystem\n.", r"found 'os\.system': the file would run code .* Nothing of it was run"),
-        (b"\x80\x02cbuiltins\neval\n.", r"found 'builtins\.eval'"),
         (b"\x80\x02ctorch.jit\nload\n.", r"found 'torch\.jit\.load'"),
         (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", r"found 'os\.system'"),
         (b"\x80\x02K\x01K\x02\x93.", "a name in two texts was expected"),
         (b"\x80\x02ctorch\nFloatStorage\n)R.", r"a call that a state dict needs was expected .* 'torch FloatStorage'"),
         (b"\x80\x02K\x01)R.", "a call that a state dict needs was expected in data.pkl, found a int"),
         (b"\x80\x02(ios\nsystem\n.", "an opcode of a state dict was expected in data.pkl, found 0x69"),
-        (b"\x80\x02)\x81.", "found 0x81"),
-        (b"\x80\x02\x82\x01.", "found 0x82"),
         (b"\x80\x02K\x01Q.", "a storage was expected in data.pkl, found a int of another kind"),
         (b"\x80\x02h\x05.", "takes value 5, which it never gave"),
         (b"\x80\x02R.", "takes more values than it gives"),
@@ -170,7 +161,7 @@ def test_a_pickle_that_would_run_code_is_refused_and_nothing_is_run(
 )  # fmt: skip
 def test_a_pickle_that_is_no_state_dict_is_one_sentence(pickled: bytes, message: str) -> None:
     with pytest.raises(HeaderError, match=f"^Reading the header of x.bin: .*({message})"):
-        header_of(archive(pickled))
+        header_of(pickled_by(pickled))
 
 
 def test_deep_and_doubled_values_take_neither_memory_nor_time() -> None:
@@ -186,18 +177,6 @@ def test_deep_and_doubled_values_take_neither_memory_nor_time() -> None:
     assert time.process_time() - begun < 20
 
 
-GOOD = (MADE / "plain.bin").read_bytes()
-END = GOOD.rfind(b"PK\x05\x06")
-
-
-def changed(place: int, value: bytes, content: bytes = GOOD) -> bytes:
-    place %= len(content)
-    return content[:place] + value + content[place + len(value) :]
-
-
-FIRST = GOOD.find(b"PK\x01\x02")
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -207,17 +186,17 @@ FIRST = GOOD.find(b"PK\x01\x02")
         (bytes(257) + b"ustar" + bytes(300), "it is a tar file, of PyTorch before 0.1.10"),
         ((MADE / "legacy.bin").read_bytes(), "the format before PyTorch 1.6, which is not read: save it again"),
         ((MADE / "script.bin").read_bytes(), "compressed, as in a TorchScript program"),
-        (archive(b"\x80\x02}.", compressed=True), "'a/data.pkl' compressed"),
-        (archive(b"", names=("a/b",)), "one data.pkl was expected, as torch.save writes it, found 0"),
-        (archive(b"", names=("a/data.pkl", "b/data.pkl")), "one data.pkl was expected, .* found 2"),
-        (archive(b"", names=("a/data.pkl", "a/constants.pkl")), "it is a TorchScript program"),
+        (archive({"a/data.pkl": b"\x80\x02}."}, compressed=True), "'a/data.pkl' compressed"),
+        (archive({"a/b": b""}), "one data.pkl was expected, as torch.save writes it, found 0"),
+        (archive({"a/data.pkl": b"", "b/data.pkl": b""}), "one data.pkl was expected, .* found 2"),
+        (archive({"a/data.pkl": b"", "a/constants.pkl": b""}), "it is a TorchScript program"),
         (changed(FIRST + 8, b"\x01\x00"), "'plain/data.pkl' is encrypted, which is not read"),
         (changed(FIRST + 46, b"\xff\xfe"), "a member's name in UTF-8 was expected"),
         (changed(FIRST + 20, struct.pack("<II", 1 << 30, 1 << 30)), "members before the directory were expected"),
         (changed(FIRST, b"PK\x01\x09"), "an entry of the zip directory was expected at its byte 0"),
-        (changed(-12, struct.pack("<H", 0xFFFF), archive(b"")), "a zip64 locator was expected"),
+        (changed(-12, struct.pack("<H", 0xFFFF), pickled_by(b"")), "a zip64 locator was expected"),
         (changed(END + 16, struct.pack("<I", 1 << 30)), "a directory of at most 200000 members before its end"),
-        (archive(b"", names=("a/data.pkl", "a/byteorder")), "a little-endian file was expected, found one of another"),
+        (archive({"a/data.pkl": b"", "a/byteorder": b""}), "a little-endian file was expected, found one of another"),
         (GOOD.replace(b"plain/data/1", b"plain/date/1"), "storage '1' of .* was expected, found no such member"),
     ],
     ids=range(18),
@@ -250,19 +229,13 @@ def test_any_pickle_ends_in_tensors_or_one_kind_of_error(data: bytes, seed: int)
 
 
 def test_a_repacked_archive_is_refused_tensor_by_tensor_and_a_file_without_checksums_is_read() -> None:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as file:
-        for one in zipfile.ZipFile(MADE / "plain.bin").infolist():
-            info = zipfile.ZipInfo(one.filename)
-            content = zipfile.ZipFile(MADE / "plain.bin").read(one.filename)
-            if one.filename == "plain/data.pkl":
-                info.extra = struct.pack("<HH", 0x4246, 16) + bytes(16)
-            file.writestr(info, content)
-    found = header_of(out.getvalue())
+    stored = zipfile.ZipFile(MADE / "plain.bin")
+    repacked = archive({name: stored.read(name) for name in stored.namelist()}, alignment=1)
+    found = header_of(repacked)
     assert not set(found.tensors) & {"model.norm.weight"}
     assert "it does not lie where torch.save puts it" in found.refused["model.norm.weight"].reason
     unchecked = GOOD
-    for one in zipfile.ZipFile(MADE / "plain.bin").infolist():
+    for one in stored.infolist():
         unchecked = unchecked.replace(struct.pack("<I", one.CRC), bytes(4))
     assert header_of(unchecked).checks == {}
     assert header_of(unchecked).tensors == header_of(GOOD).tensors
@@ -275,11 +248,11 @@ def test_an_overlapping_part_does_not_cut_off_what_it_lies_in() -> None:
 
 
 def test_ten_shards_on_the_hub_take_two_requests_each_and_one_a_place_of_norms(hub: HubStandIn) -> None:
-    """Each shard has 4 GB: norms and, behind them, matrices that are never read."""
-    shards = {f"pytorch_model-{n + 1:05d}-of-00010.bin": virtual_torch(n) for n in range(10)}
+    """Each shard has norms and, behind them, a matrix that is never read."""
+    shards = {f"pytorch_model-{n + 1:05d}-of-00010.bin": torch_shard(n) for n in range(10)}
     weight_map = {name: shard for number, shard in enumerate(shards) for name in names_of(number)}
-    index = ('{"weight_map":' + str(weight_map).replace("'", '"') + "}").encode()
-    config = checkpoint_files({}, CONFIG | {"num_hidden_layers": 10, "hidden_size": 64})["config.json"]
+    index = json.dumps({"weight_map": weight_map}).encode()
+    config = json.dumps(CONFIG | {"num_hidden_layers": 10, "hidden_size": 64}).encode()
     hub.add("owner/old", shards | {"pytorch_model.bin.index.json": index, "config.json": config})
     found = extract("owner/old")
     assert found.roles["pre_mlp"].layers.tolist() == list(range(10))
@@ -293,60 +266,25 @@ def names_of(number: int) -> list[str]:
     return [*norms, *(["model.norm.weight"] if number == 9 else []), f"model.layers.{number}.mlp.up_proj.weight"]
 
 
-def virtual_torch(number: int) -> VirtualFile:
-    """A file of torch.save's layout: norms of 64 channels, then a matrix of 4 GB, of which zeros are served."""
-    parts: list[bytes] = []
-    entries: list[tuple[str, int, int, int]] = []
-    position = 0
-
-    def member(name: str, content: bytes, size: int | None = None) -> None:
-        nonlocal position
-        size = len(content) if size is None else size
-        crc = zipfile.crc32(content)
-        local = struct.pack("<4s5H3I2H", b"PK\x03\x04", 20, 0, 0, 0, 0, crc, size, size, len(name), 0)
-        padding = -(position + 30 + len(name) + 4) % 64
-        local = local[:-2] + struct.pack("<H", padding + 4)
-        head = local + name.encode() + struct.pack("<HH", 0x4246, padding) + bytes(padding)
-        entries.append((name, position, size, crc))
-        parts.append(head + content)
-        position += len(head) + size
-
-    names = names_of(number)
-    member("s/data.pkl", pickled_state(names))
-    for place in range(len(names) - 1):
-        member(f"s/data/{place}", np.full(64, number + place, "<f4").tobytes())
-    member(f"s/data/{len(names) - 1}", b"", 4_000_000_000)
-    head, size = b"".join(parts), position
-    directory = b"".join(
-        struct.pack("<4s6H3I5H2I", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, crc, n, n, len(name), 0, 0, 0, 0, 0, offset)
-        + name.encode()
-        for name, offset, n, crc in entries
-    )
-    tail = directory + struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, len(entries), len(entries), len(directory), size, 0)
-
-    def read(start: int, stop: int) -> bytes:
-        data = bytearray(stop - start)
-        for first, piece in ((0, head), (size, tail)):
-            low, high = max(start, first), min(stop, first + len(piece))
-            if low < high:
-                data[low - start : high - start] = piece[low - first : high - first]
-        return bytes(data)
-
-    return VirtualFile(size + len(tail), read)
+def torch_shard(number: int) -> bytes:
+    """A file of torch.save's layout, a storage a tensor: norms of 64 channels, then a matrix of 1 MB."""
+    *norms, matrix = names_of(number)
+    shapes = dict.fromkeys(norms, (64,)) | {matrix: (4096, 64)}
+    state = b"".join(pickled(name, str(key), shape) for key, (name, shape) in enumerate(shapes.items()))
+    storages = {f"s/data/{key}": bytes(4 * math.prod(shape)) for key, shape in enumerate(shapes.values())}
+    return archive({"s/data.pkl": b"\x80\x02}(" + state + b"u.", **storages})
 
 
-def pickled_state(names: list[str]) -> bytes:
-    """A pickle of float tensors, one a storage: vectors of 64, and of the last name a matrix."""
-    out = b"\x80\x02}("
-    for place, name in enumerate(names):
-        shape = (64,) if place < len(names) - 1 else (1_000_000, 1000)
-        strides = (1,) if len(shape) == 1 else (1000, 1)
-        count = int(np.prod(shape))
-        sizes = b"".join(b"J" + struct.pack("<i", one) for one in shape)
-        steps = b"".join(b"J" + struct.pack("<i", one) for one in strides)
-        tupled = bytes([0x84 + len(shape)])
-        out += b"X" + struct.pack("<I", len(name)) + name.encode() + b"ctorch._utils\n_rebuild_tensor_v2\n("
-        out += b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x00" + str(place).encode()
-        out += b"X\x03\x00\x00\x00cpuJ" + struct.pack("<i", count) + b"tQK\x00" + sizes + tupled + steps + tupled
-        out += b"\x89}tR"
-    return out + b"u."
+def pickled(name: str, key: str, shape: tuple[int, ...]) -> bytes:
+    """The opcodes of one entry of a state dict: its name, and a call that rebuilds a tensor of floats."""
+
+    def numbers(values: tuple[int, ...]) -> bytes:
+        return b"".join(b"J" + struct.pack("<i", one) for one in values) + bytes([0x84 + len(values)])
+
+    def text(value: str) -> bytes:
+        return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+    storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text(key) + text("cpu")
+    storage += b"J" + struct.pack("<i", math.prod(shape)) + b"tQ"
+    places = b"K\x00" + numbers(shape) + numbers((64, 1)[-len(shape) :])
+    return text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + places + b"\x89}tR"

@@ -11,9 +11,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from lnsim.checkpoint.format import other_format
 from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, header_end, parse_header
 from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, CONFIG_NAME, INDEX_NAME, Layout, find_layout, named_file
-from lnsim.checkpoint.format.other import other_format
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.names import WEIGHTS, RepoName, is_repo_id
 from lnsim.checkpoint.source import (

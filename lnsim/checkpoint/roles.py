@@ -90,22 +90,21 @@ def map_roles(
         if config is not None and not isinstance(config, Mapping):
             found = type(config).__name__
             raise RoleError(f"expected a JSON object as its config, found {found}. Check the repo's config.json.")
-        base = (config or {}).get("base_model_name_or_path")
-        norms = norm_names(shapes, LEAVES)
+        base, metadata = (config or {}).get("base_model_name_or_path"), metadata or {}
+        norms, adapter = norm_names(shapes, LEAVES), adapter_kind(shapes)
         _check_wrappers(norms)
         try:
             choice = choose(_evidence(norms, shapes, config), config, model_type)
         except RoleError as error:
-            kind = adapter_kind(shapes)
-            raise (_adapter_error(kind, norms, base) if kind else error) from None
-        chosen = (metadata or {}).get("format") == FORMAT
+            raise (_adapter_error(adapter, norms, base) if adapter else error) from None
+        chosen = metadata.get("format") == FORMAT
         matches = match_norms(norms, choice.every_tower, partial=chosen)
         _check_sizes(matches)
         _check_kinds(matches)
         _check_layout(choice, matches)
         main = _main_tower(choice, matches, main_tower, lowest=-1 if chosen else 0)
-        adapter = adapter_kind(shapes) if main is None else None
-        if adapter:
+        without_blocks = main is None
+        if without_blocks and adapter:
             matches = match_norms(norms, choice.every_tower, partial=True)
             main = _main_tower(choice, matches, main_tower, lowest=-1)
         if main is None and adapter:
@@ -114,9 +113,8 @@ def map_roles(
             lacking = f"none of the block norms of {choice.family.name!r} is there. {choice.family.note}".rstrip(". ")
             raise unknown_family([match.norm for match in matches], lacking)
         told = model_type is not None
-        roles = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata or {}, told=told), told)
-        adapter = adapter or (adapter_kind(shapes) if roles.missing_layers else None)
-        if not adapter:
+        roles = _role_map(choice, matches, main, decide_offset(choice, shapes, metadata, told=told), told)
+        if not adapter or not (without_blocks or roles.missing_layers):
             return roles
         # What an adapter lacks is no gap: its base model has it.
         note = f"An adapter ({adapter}) of {str(base or 'a base model')[:200]}, which has the norms that are not here."

@@ -141,8 +141,7 @@ def _media(config: Config, family: Family, evidence: Evidence) -> Iterator[Tower
             continue
         for part in nested_configs(config, keys):
             found = _variant(str(part.get("model_type")), part)
-            stacks = found.stacks if found else ()
-            for stack in stacks:
+            for stack in found.stacks if found else ():
                 if stack.tower == tower:
                     # A prefix that names the tower cannot mean the text decoder beside it.
                     roots = (root for root in stack.roots if any(word in root for word in MEDIA_WORDS))
@@ -161,10 +160,10 @@ def _by_names(evidence: Evidence) -> Choice:
     names = ", ".join(dict.fromkeys(family.name for family, _, _ in fitting))
     if any(roles != fitting[0][2] for _, _, roles in fitting):
         raise unknown_family(norms, f"there is no config, and the tables with these names disagree: {names}")
-    notes = [f"No config: roles from names alone; families with exactly these names: {names}."]
+    note = f"No config: roles from names alone; families with exactly these names: {names}."
     both = len({tower.stack.offset for _, towers, _ in fitting for tower in towers}) > 1
     family, towers, _ = fitting[0]
-    return Choice(family, "", towers, notes=tuple(notes), both_offsets=both)
+    return Choice(family, "", towers, notes=(note,), both_offsets=both)
 
 
 def _fitting(evidence: Evidence) -> Iterator[tuple[Family, tuple[Tower, ...], Meanings]]:
@@ -244,13 +243,14 @@ def _is_complete(tower: Tower, matches: Sequence[Match], whole: bool) -> bool:
     own = [match for match in matches if match.tower is tower and match.pattern]
     weights = {match.pattern for match in own if match.norm.kind == "weight"}
     biases = {match.pattern for match in own if match.norm.kind == "bias"}
-    lines = (pattern for pattern in stack.patterns if whole or pattern.in_block)
-    promised = {pattern for pattern in lines if not pattern.optional and not pattern.key}
-    promised = {pattern for pattern in promised if not pattern.kinds or set(pattern.kinds) & set(tower.kinds)}
-    promised = {pattern for pattern in promised if pattern.role != "other"}
-    if not promised <= weights:
-        return False
-    return stack.bias is None or (promised <= biases if stack.bias else not biases)
+    promised = {
+        pattern
+        for pattern in stack.patterns
+        if (whole or pattern.in_block)
+        and not (pattern.optional or pattern.key or pattern.role == "other")
+        and (not pattern.kinds or set(pattern.kinds) & set(tower.kinds))
+    }
+    return promised <= weights and (stack.bias is None or (promised <= biases if stack.bias else not biases))
 
 
 def _meaning(match: Match) -> tuple[object, ...]:

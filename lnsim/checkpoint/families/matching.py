@@ -88,9 +88,8 @@ def _lines(stack: Stack) -> Lines:
         for pattern in stack.patterns:
             absolute = pattern.path.startswith("/")
             parts = (pattern.path[1:] if absolute else root + pattern.path).split(".")
-            numeric = [part in "*#&" or part.isdigit() for part in parts]
-            key = ".".join("*" if is_number else part for part, is_number in zip(parts, numeric, strict=True))
-            slots = tuple(part for part, is_number in zip(parts, numeric, strict=True) if is_number)
+            slots = tuple(part for part in parts if part in "*#&" or part.isdigit())
+            key = ".".join("*" if part in slots else part for part in parts)
             lines.setdefault(key, []).append(_Line(pattern, root, slots, stack.sub_blocks))
     return lines
 

@@ -6,6 +6,7 @@ No regular expressions: names come from strangers' files, and a name of any leng
 from __future__ import annotations
 
 import tomllib
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,17 @@ def unwrap(name: str) -> tuple[str, tuple[str, ...]]:
     """
     if not any(mark in name for mark in MARKS):
         return name, ()
-    parts, found = _without_inner(name.split("."))
-    bare, start = ".".join(parts), 0
+    kept, found = list[str](), list[str]()
+    rest = deque(name.split("."))
+    while rest:
+        part = rest.popleft()
+        if part in INNER:
+            found.append(f"{part}. ({INNER[part]})")
+            if part in NAMED and len(rest) > 1:
+                rest.popleft()
+        else:
+            kept.append(part)
+    bare, start = ".".join(kept), 0
     while outer := next((words for words in OUTER if bare.startswith(f"{words}.", start)), None):
         start += len(outer) + 1
         found.append(f"{outer}. ({OUTER[outer]})")
@@ -59,20 +69,6 @@ def adapter_kind(names: Iterable[str]) -> str | None:
     return next((ADAPTERS[mark] for mark, has_it in ends if has_it), None)
 
 
-def _without_inner(parts: list[str]) -> tuple[list[str], list[str]]:
-    kept, found = [], []
-    skip = False
-    for place, part in enumerate(parts):
-        if skip:
-            skip = False
-        elif part in INNER:
-            found.append(f"{part}. ({INNER[part]})")
-            skip = part in NAMED and place + 2 < len(parts)
-        else:
-            kept.append(part)
-    return kept, found
-
-
 def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
     """Cut a tensor name that ends in one of the kinds into its path and numbers.
 
@@ -80,13 +76,13 @@ def parse_name(name: str, shape: tuple[int, ...]) -> NormName:
     'model.layers.*.input_layernorm'
     """
     bare, wrappers = unwrap(name)
-    path, _, last = bare.rpartition(".")
-    numbers = tuple(int(part) for part in path.split(".") if is_number(part))
-    parts = ["*" if is_number(part) else part for part in path.split(".")]
-    if last in KINDS:
-        return NormName(name, ".".join(parts), numbers, KINDS[last], shape, wrappers)
-    stem, _, kind = last.rpartition("_")  # layer_norm_weight: a parameter of the block itself
-    return NormName(name, ".".join([*parts, stem]), numbers, KINDS[kind], shape, wrappers)
+    *path, last = bare.split(".")
+    if last not in KINDS:
+        stem, _, last = last.rpartition("_")  # layer_norm_weight: a parameter of the block itself
+        path.append(stem)
+    numbers = tuple(int(part) for part in path if is_number(part))
+    template = ".".join("*" if is_number(part) else part for part in path)
+    return NormName(name, template, numbers, KINDS[last], shape, wrappers)
 
 
 def is_number(part: str) -> bool:

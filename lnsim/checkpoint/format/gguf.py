@@ -11,7 +11,7 @@ made of, each value converted exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from struct import calcsize, unpack, unpack_from
 from typing import Any
@@ -26,7 +26,7 @@ from lnsim.checkpoint.format.header import (
     n_bytes_of,
 )
 from lnsim.checkpoint.format.header_json import FORMATS, quoted
-from lnsim.checkpoint.format.ranges import ByteRange
+from lnsim.checkpoint.format.ranges import Ask, ByteRange
 from lnsim.errors import HeaderError, named
 
 GGUF_FORMAT = "gguf"  # what ``format`` is in the metadata of such a header
@@ -42,8 +42,6 @@ _USUAL_TEXT = 14  # bytes of a token, with its length
 _STRING, _ARRAY = 8, 9
 _VALUES = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _TYPES = {number: name for name, number in FORMATS["ggml"]["types"].items()}
-
-Ask = Callable[[ByteRange], bytes]  # reads exactly this range of the file
 
 
 @dataclass(slots=True)

@@ -100,11 +100,9 @@ def _other_layout(top: list[str], typed: str) -> Layout | None:
     torch = [name for name in top if name.startswith("pytorch_model") and name.endswith(".bin")]
     if _TORCH_INDEX in top:
         return Layout(tuple(torch), _TORCH_INDEX, weights=tuple(torch))
-    if _TORCH_NAME in torch:
-        return Layout((_TORCH_NAME,), None, _passed_over(torch, {_TORCH_NAME}))
     if torch:
-        shards, _ = _numbered(torch)
-        return Layout(tuple(shards or torch[:1]), None, _passed_over(torch, {*(shards or torch[:1])}))
+        taken = [_TORCH_NAME] if _TORCH_NAME in torch else _numbered(torch)[0] or torch[:1]
+        return Layout(tuple(taken), None, _passed_over(torch, {*taken}))
     models = [name for name in top if name.endswith(".gguf") and not name.startswith("mmproj")]
     first = {place[0]: name for name in reversed(models) if (place := _place(name)) is not None}
     single = [name for name in models if _place(name) is None]

@@ -6,7 +6,7 @@ inclusive form of HTTP (RFC 9110, section 14.1.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lnsim.checkpoint.format.header import Header
@@ -38,6 +38,9 @@ class ByteRange:
     def http(self) -> str:
         """Value of the HTTP header ``Range``, whose end is inclusive."""
         return f"bytes={self.start}-{self.stop - 1}"
+
+
+Ask = Callable[[ByteRange], bytes]  # reads exactly this range of a file
 
 
 @dataclass(frozen=True, slots=True)

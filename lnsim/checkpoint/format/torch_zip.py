@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from math import prod
 from struct import unpack_from
 
-from lnsim.checkpoint.format.gguf import Ask
 from lnsim.checkpoint.format.header import DISGUISE_BYTES, Header, Refused, TensorInfo, disguise
 from lnsim.checkpoint.format.header_json import DTYPE_BITS, quoted
-from lnsim.checkpoint.format.ranges import ByteRange
+from lnsim.checkpoint.format.ranges import Ask, ByteRange
 from lnsim.checkpoint.format.torch_pickle import Tensor, state_dict
 from lnsim.errors import HeaderError, named
 

@@ -20,9 +20,9 @@ from urllib.parse import quote
 from huggingface_hub import constants
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # exported in all its versions, undeclared
 
+from lnsim.checkpoint.format import other_format
 from lnsim.checkpoint.format.header import LENGTH_BYTES, MAX_HEADER_BYTES, Header, header_end, parse_header
 from lnsim.checkpoint.format.layout import ADAPTER_CONFIG_NAME, CONFIG_NAME, Layout, find_layout, named_file
-from lnsim.checkpoint.format.other import other_format
 from lnsim.checkpoint.format.ranges import ByteRange
 from lnsim.checkpoint.hub.answers import DeadAddressError, ForbiddenError, NotThereError
 from lnsim.checkpoint.hub.cache import MAIN, is_commit
