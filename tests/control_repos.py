@@ -1,17 +1,22 @@
-"""The repos of data/atlas/controls.txt as a Hub would serve them: small models of their families, norms drawn anew.
+"""The repos of data/atlas/controls.txt as a Hub would serve them: names, depths and widths of their families.
 
-Three repos are gated, as on the Hub, and one is missing. MultiBERTs are served as safetensors here.
+Norms are drawn anew for each repo; matrices are there in their places, so that norms are about as far apart as in the
+real files. Three repos are gated, as on the Hub, and one is missing. MultiBERTs are served as safetensors here.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import ml_dtypes
 import numpy as np
-from hub_stand_in import COMMIT, HubStandIn
-from safetensors_bytes import checkpoint_files, llama_tensors
-from traced_families import TRACED, shapes_of
+from hub_stand_in import COMMIT, HubStandIn, VirtualFile, virtual_shard
+from virtual_dispute import DISPUTE, dispute_files
 
 from lnsim.atlas.store import Wanted
 from lnsim.cli_atlas import read_list
@@ -20,65 +25,110 @@ CONTROLS = Path(__file__).resolve().parents[1] / "data" / "atlas" / "controls.tx
 MISSING = "EleutherAI/llemma_7b"
 GATED = ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct", "google/paligemma-3b-pt-224")
 
-# By the start of a repo id: the traced model whose norms it has, and its own model type.
-FAMILIES = {
-    "EleutherAI/": ("gpt_neox", "gpt_neox"),
-    "google/multiberts": ("bert", "bert"),
-    "google-bert/": ("bert", "bert"),
-    "Qwen/": ("qwen2", "qwen2"),
-    "allenai/OLMo-2": ("olmo2", "olmo2"),
-    "mistralai/": ("mistral", "mistral"),
-    "Rakuten/": ("deepseek_v3", "deepseek_v3"),
-    "deepseek-ai/": ("deepseek_v3", "deepseek_v3"),
-    "moonshotai/": ("deepseek_v3", "kimi_k2"),
-    "IntervitensInc/": ("qwen2", "PanguProMoE"),
-    "microsoft/phi-4": ("phi3", "phi3"),
-    "upstage/Solar-Open": ("solar_open", "solar_open"),
-    "zai-org/": ("glm4_moe", "glm4_moe"),
-    "PrimeIntellect/": ("glm4_moe", "glm4_moe"),
-    "": ("llama", "llama"),
+_BLOCKS = {
+    "llama": ("input_layernorm w", "mlp.down_proj m", "mlp.gate_proj m", "post_attention_layernorm w", "self_attn m"),
+    "olmo2": ("mlp m", "post_attention_layernorm w", "post_feedforward_layernorm w", "self_attn.k_proj m"),
+    "gpt_neox": ("attention.dense m", "input_layernorm wb", "mlp m", "post_attention_layernorm wb"),
+    "bert": ("attention.output.LayerNorm wb", "attention.self m", "intermediate m", "output.LayerNorm wb"),
+    "siglip": ("layer_norm1 wb", "layer_norm2 wb", "mlp m", "self_attn m"),
 }
-SIZES = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
-TOWER = SIZES | {"model_type": "siglip_vision_model"}
-# By model what its own config says beside the sizes, the stem of its vision tower and the prefix of its text model.
-LAYOUTS: dict[str, tuple[dict[str, object], str, str]] = {
-    "siglip": ({"model_type": "siglip", "text_config": SIZES, "vision_config": TOWER}, "vision_model.", "text_"),
-    "paligemma": (
-        {"model_type": "paligemma", "text_config": SIZES | {"model_type": "gemma"}, "vision_config": TOWER},
-        "vision_tower.vision_model.",
-        "language_model.",
-    ),
-    "minicpm": ({"model_type": "minicpmv", "architectures": ["MiniCPMV"], "vision_config": TOWER}, "vpm.", "llm."),
+_STEMS = {
+    "llama": ("model.layers.{}.", "model.norm w"),
+    "olmo2": ("model.layers.{}.", "model.norm w"),
+    "gpt_neox": ("gpt_neox.layers.{}.", "gpt_neox.final_layer_norm wb"),
+    "bert": ("bert.encoder.layer.{}.", "bert.embeddings.LayerNorm wb"),
+    "siglip": ("vision_model.encoder.layers.{}.", "vision_model.post_layernorm wb"),
 }
-
-
-def with_vision(key: str, seed: int = 0) -> dict[str, bytes]:
-    """Two blocks of a vision tower with their values, beside a Llama."""
-    rng, (config, stem, text) = np.random.default_rng(seed), LAYOUTS[key]
-    found = {text + name: one for name, one in llama_tensors(2, 64).items()}
-    for block in (f"{stem}encoder.layers.{number}." for number in range(2)):
-        norms = [f"{block}layer_norm{number}.{kind}" for number in (1, 2) for kind in ("weight", "bias")]
-        found |= {name: rng.normal(1, 0.1, 64).astype("f4") for name in norms}
-        found[f"{block}self_attn.v_proj.weight"] = np.eye(64, dtype="f4")
-    return checkpoint_files(found, SIZES | config)
+_SHAPES = {  # by the start of a repo id: model type, layers, channels, shards
+    "EleutherAI/pythia-160m": ("gpt_neox", 12, 768, 1),
+    "google/multiberts": ("bert", 12, 768, 1),
+    "google-bert/": ("bert", 12, 768, 1),
+    "Qwen/Qwen2.5-14B": ("qwen2", 48, 5120, 8),
+    "Qwen/Qwen2.5": ("qwen2", 28, 3584, 4),
+    "meta-llama/": ("llama", 32, 4096, 4),
+    "allenai/OLMo-2": ("olmo2", 32, 4096, 6),
+    "codellama/": ("llama", 32, 4096, 2),
+    "nvidia/Llama-3.1-Minitron-4B-Depth": ("llama", 16, 4096, 2),
+    "nvidia/Llama-3.1-Minitron-4B-Width": ("llama", 32, 3072, 2),
+    "mistralai/": ("mistral", 32, 4096, 2),
+    "upstage/SOLAR": ("llama", 48, 4096, 5),
+    "01-ai/Yi-6B": ("llama", 32, 4096, 2),
+    "01-ai/Yi-9B": ("llama", 48, 4096, 4),
+    "TencentARC/": ("llama", 40, 4096, 2),
+    "Rakuten/": ("deepseek_v3", 61, 7168, 163),
+    "deepseek-ai/": ("deepseek_v3", 61, 7168, 163),
+    "moonshotai/": ("kimi_k2", 61, 7168, 61),
+    "IntervitensInc/": ("PanguProMoE", 48, 5120, 15),
+    "microsoft/phi-4": ("phi3", 40, 5120, 6),
+    "google/siglip": ("siglip", 27, 1152, 1),
+    "google/paligemma": ("paligemma", 27, 1152, 3),
+    "openbmb/": ("minicpmv", 27, 1152, 7),
+}  # fmt: skip
 
 
 def stock(hub: HubStandIn) -> list[Wanted]:
     """Serve every repo of the list but the missing one; returns the list."""
-    wanted = read_list(CONTROLS)
-    for seed, one in enumerate(wanted):
+    wanted, dispute = read_list(CONTROLS), {family.repo_id: family for family in DISPUTE}
+    for one in wanted:
         repo_id, _, branch = one.source.partition("@")
         if repo_id == MISSING:
             continue
-        tower = next((key for key in LAYOUTS if key in repo_id.lower()), None)
-        files = with_vision(tower, seed) if tower else _text_model(repo_id, seed)
+        files = dispute_files(dispute[repo_id]) if repo_id in dispute else _files(repo_id, branch)
         commit = hashlib.sha1(branch.encode()).hexdigest() if branch else COMMIT
         hub.add(repo_id, files, branch=branch or "main", commit=commit, gated=repo_id in GATED)
     return wanted
 
 
-def _text_model(repo_id: str, seed: int) -> dict[str, bytes]:
-    family, model_type = next(found for start, found in FAMILIES.items() if repo_id.startswith(start))
-    rng = np.random.default_rng(seed)
-    tensors = {name: rng.normal(1, 0.2, shape).astype("f4") for name, shape in shapes_of(TRACED[family]).items()}
-    return checkpoint_files(tensors, TRACED[family]["config"] | {"model_type": model_type})
+def _files(repo_id: str, branch: str) -> dict[str, bytes | VirtualFile]:
+    kind, n_layers, size, n_shards = next(shape for start, shape in _SHAPES.items() if repo_id.startswith(start))
+    content = partial(_bytes, repo_id + branch)
+    entries = list(_entries(kind, n_layers, size))
+    per = -(-len(entries) // n_shards)
+    shards = [sorted(entries[first : first + per]) for first in range(0, len(entries), per)]
+    names = [f"model-{n + 1:05d}-of-{len(shards):05d}.safetensors" for n in range(len(shards))]
+    files: dict[str, bytes | VirtualFile] = {"config.json": json.dumps(_config(kind, n_layers, size)).encode()}
+    if len(shards) == 1:
+        return files | {"model.safetensors": virtual_shard(shards[0], content)}
+    weight_map = {entry[0]: name for name, some in zip(names, shards, strict=True) for entry in some}
+    files["model.safetensors.index.json"] = json.dumps({"weight_map": weight_map}).encode()
+    return files | {name: virtual_shard(some, content) for name, some in zip(names, shards, strict=True)}
+
+
+def _config(kind: str, n_layers: int, size: int) -> dict[str, Any]:
+    shape = {"num_hidden_layers": n_layers, "hidden_size": size}
+    if kind == "siglip":
+        return {"model_type": "siglip_vision_model", **shape}
+    if kind == "paligemma":
+        text = {"model_type": "gemma", "num_hidden_layers": 18, "hidden_size": 2048}
+        return {
+            "model_type": kind,
+            "vision_config": {"model_type": "siglip_vision_model", **shape},
+            "text_config": text,
+        }
+    return {"model_type": kind, **shape}
+
+
+def _entries(kind: str, n_layers: int, size: int) -> Iterator[tuple[str, str, tuple[int, ...], int]]:
+    if kind in ("paligemma", "minicpmv"):
+        prefix = "vision_tower.vision_model." if kind == "paligemma" else "vpm."
+        for name, *rest in _entries("siglip", n_layers, size):
+            yield (prefix + name.removeprefix("vision_model."), *rest)
+        prefix, depth, width = ("language_model.", 18, 2048) if kind == "paligemma" else ("llm.", 32, 4096)
+        for name, *rest in _entries("llama", depth, width):
+            yield (prefix + name, *rest)
+        return
+    family = kind if kind in _BLOCKS else "llama"
+    stem, last = _STEMS[family]
+    parts = [f"{stem.format(layer)}{part}" for layer in range(n_layers) for part in _BLOCKS[family]]
+    for part in (*parts, last):
+        name, what = part.split()
+        if what == "m":
+            yield f"{name}.weight", "BF16", (4 * size, size), 8 * size * size
+        else:
+            ends = ("bias", "weight") if what == "wb" else ("weight",)
+            yield from ((f"{name}.{end}", "BF16", (size,), 2 * size) for end in ends)
+
+
+def _bytes(repo: str, tensor: str, n_bytes: int) -> bytes:
+    seed = int(hashlib.sha256(f"{repo}/{tensor}".encode()).hexdigest()[:12], 16)
+    return np.random.default_rng(seed).normal(0.5, 0.1, n_bytes // 2).astype(ml_dtypes.bfloat16).tobytes()
