@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from control_repos import SIZES, with_vision
 from hub_stand_in import COMMIT, HubStandIn
 from made_tokenizers import byte_level
 from safetensors_bytes import LLAMA_CONFIG, checkpoint_files, llama_tensors
@@ -65,6 +64,30 @@ n_draws = 50
 n_permutations = 199
 seed = 0
 """
+
+SIZES = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
+TOWER = SIZES | {"model_type": "siglip_vision_model"}
+# By model what its own config says beside the sizes, the stem of its vision tower and the prefix of its text model.
+LAYOUTS: dict[str, tuple[dict[str, object], str, str]] = {
+    "siglip": ({"model_type": "siglip", "text_config": SIZES, "vision_config": TOWER}, "vision_model.", "text_"),
+    "paligemma": (
+        {"model_type": "paligemma", "text_config": SIZES | {"model_type": "gemma"}, "vision_config": TOWER},
+        "vision_tower.vision_model.",
+        "language_model.",
+    ),
+    "minicpm": ({"model_type": "minicpmv", "architectures": ["MiniCPMV"], "vision_config": TOWER}, "vpm.", "llm."),
+}
+
+
+def with_vision(key: str, seed: int = 0) -> dict[str, bytes]:
+    """Two blocks of a vision tower with their values, beside a Llama."""
+    rng, (config, stem, text) = np.random.default_rng(seed), LAYOUTS[key]
+    found = {text + name: one for name, one in llama_tensors(2, 64).items()}
+    for block in (f"{stem}encoder.layers.{number}." for number in range(2)):
+        norms = [f"{block}layer_norm{number}.{kind}" for number in (1, 2) for kind in ("weight", "bias")]
+        found |= {name: rng.normal(1, 0.1, 64).astype("f4") for name in norms}
+        found[f"{block}self_attn.v_proj.weight"] = np.eye(64, dtype="f4")
+    return checkpoint_files(found, SIZES | config)
 
 
 @pytest.fixture
