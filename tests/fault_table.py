@@ -296,7 +296,7 @@ def _circle(stage: Stage, place: Place) -> None:
 _NO_ADDRESSES = {
     "nowhere (no Location)": "",
     "an address without a host": "http://",
-    "an address of another kind": "file:///etc/hostname",
+    "an address of another kind": "ftp://127.0.0.1:9/x",
     "an address with a broken host": "http://[bad/x",
     "an address with an impossible port": "http://127.0.0.1:99999/x",
     "a host whose name is too long": f"http://{'a' * 70}.invalid/x",

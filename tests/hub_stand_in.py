@@ -92,6 +92,7 @@ class HubStandIn:
 
     def __init__(self, latency: float = 0.0) -> None:
         self.latency = latency
+        self.redirects = True  # else it serves the weights itself, as some mirrors do
         self.signature_uses = 1_000_000
         self.signature_seconds = 1e9
         self.repos: dict[str, Repo] = {}
@@ -223,6 +224,8 @@ class HubStandIn:
             handler.send(403 if handler.headers.get("Authorization") else 401, b"{}", {"X-Error-Code": "GatedRepo"})
         elif file is None:
             handler.send(404, b'{"error":"Entry not found"}', {"X-Error-Code": "EntryNotFound"})
+        elif not self.redirects:
+            handler.send_file(file)
         elif name.endswith((".safetensors", ".gguf", ".bin")) or (name.startswith("tokenizer") and file.size > _IN_GIT):
             signature = f"s{next(self._numbers)}"
             with self._lock:

@@ -304,3 +304,4 @@ def test_a_repo_that_the_hub_does_not_give_is_told_by_its_stored_name(hub: HubSt
     err = run("compare", "Intfloat/multilingual-e5-small@main", "sre-minilm-l6")[2]
     assert err.endswith("Its vectors are stored here as 'multilingual-e5-small'.\n")
     assert "stored here" not in run("compare", "a/b", "sre-minilm-l6")[2]
+    assert "There is no folder, file or stored model 'e5' here either." in run("compare", "e5", "sre-minilm-l6")[2]

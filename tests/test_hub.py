@@ -41,6 +41,13 @@ def test_each_header_is_read_by_range_in_a_window_guessed_from_the_index(hub: Hu
     assert len(hub.paths("cdn")) == 4  # and the norms of such a small model come along with them
 
 
+def test_a_mirror_that_serves_the_weights_itself_is_asked_for_a_byte_and_then_for_ranges(hub: HubStandIn) -> None:
+    hub.redirects = False
+    hub.add("a/b", checkpoint_files(TENSORS, LLAMA_CONFIG))
+    assert norm_bits(lnsim.extract("a/b").stored) == norm_bits(TENSORS)
+    assert [request.range for request in hub.requests if request.range] == ["bytes=0-0", f"bytes=0-{FIRST_WINDOW - 1}"]
+
+
 @pytest.mark.parametrize("stop", [FIRST_WINDOW - 1, FIRST_WINDOW, FIRST_WINDOW + 1, 150_000])
 def test_a_header_longer_than_the_first_window_takes_one_more_request(hub: HubStandIn, stop: int) -> None:
     bare = 8 + int.from_bytes(file_bytes(TENSORS, padding=0)[:8], "little")
