@@ -161,18 +161,45 @@ def test_reports_say_hub_commit_and_what_could_not_be_tested_and_ask_nothing_mor
     assert "U8 of shape [64, 64], expected a matrix of F64" in html
 
 
-def test_of_every_model_that_holds_a_vision_tower_that_tower_is_read_with_its_rows(hub: HubStandIn, home: Path) -> None:
-    shutil.copy(ROOT / "data" / "studies" / "vision_towers.toml", home / "data" / "studies")
-    study = load_study("vision_towers")
+# By study: what the configs of its models say, by the key of a model or, for all others, by none.
+MODEL_TYPES = {
+    "rakuten_deepseek": {"": "deepseek_v3", "k2": "kimi_k2"},
+    "pangu_qwen": {"": "qwen2", "pangu": "PanguProMoE", "phi4": "phi3", "olmo2": "olmo2"},
+}
+NORMS = {
+    "olmo2": ("post_attention_layernorm", "post_feedforward_layernorm", "self_attn.q_norm", "self_attn.k_norm"),
+    "": ("input_layernorm", "post_attention_layernorm"),
+}
+
+
+def text_model(model_type: str) -> dict[str, bytes]:
+    """Two blocks of 64 channels; those of the DeepSeek kind have norms of latent values in place of values."""
+    latent = model_type in ("deepseek_v3", "kimi_k2")
+    parts = NORMS.get(model_type, NORMS[""]) + (("self_attn.kv_a_layernorm",) if latent else ())
+    names = [f"model.layers.{block}.{part}.weight" for block in range(2) for part in parts]
+    found = dict.fromkeys([*names, "model.norm.weight"], np.ones(64, np.float32))
+    if not latent:
+        found |= {f"model.layers.{block}.self_attn.v_proj.weight": np.eye(64, dtype=np.float32) for block in range(2)}
+    return checkpoint_files(found, SIZES | {"model_type": model_type})
+
+
+@pytest.mark.parametrize("name", ["rakuten_deepseek", "pangu_qwen", "vision_towers"])
+def test_every_model_of_another_dispute_is_read_by_its_own_model_type_with_its_rows(
+    name: str, hub: HubStandIn, home: Path
+) -> None:
+    shutil.copy(ROOT / "data" / "studies" / f"{name}.toml", home / "data" / "studies")
+    study, types = load_study(name), MODEL_TYPES.get(name, {})
     for model in study.models:
-        hub.add(str(model.repo_id), with_vision(model.key.rstrip("2")))
+        files = text_model(types.get(model.key, types[""])) if types else with_vision(model.key.rstrip("2"))
+        hub.add(str(model.repo_id), files)
     assert fetch_study(study, evidence=True) == {}
     found = study_vectors(study, "hub", evidence=True)
     assert list(found.vectors) == [model.key for model in study.models]
-    for vectors in found.vectors.values():
-        assert vectors.main_tower == "vision"
-        assert vectors.roles["pre_attention"].layers.tolist() == [0, 1]
+    for key, vectors in found.vectors.items():
+        assert vectors.main_tower == ("text" if types else "vision")
+        assert vectors.roles["post_attention" if key == "olmo2" else "pre_attention"].layers.tolist() == [0, 1]
         assert vectors.rows is not None
-        assert vectors.rows.tokens is None
-        assert len(vectors.rows.values()) == 2
-        assert "its vision tower reads no tokens" in vectors.rows.missing[0]
+        assert len(vectors.rows.values()) == (0 if name == "rakuten_deepseek" else 2)
+        if not types:
+            assert vectors.rows.tokens is None
+            assert "its vision tower reads no tokens" in vectors.rows.missing[0]

@@ -105,6 +105,22 @@ def test_surgery_and_disguises_keep_the_function_and_change_the_weights(architec
 
 
 @both
+@pytest.mark.parametrize("name", ["rescaled", "values of random sign", "heads permuted", "units permuted"])
+def test_a_change_left_half_done_would_be_seen(architecture: str, name: str) -> None:
+    """The test above must be able to fail: what reads the changed dimensions stays, and the function is another."""
+    model = uneven(architecture)
+    weights = CHANGES[name](model, recipe(architecture, name if name in SURGERIES else "root"))
+
+    def stays(key: str) -> bool:
+        if name == "rescaled":
+            return "norm" not in key and "ln_" not in key
+        return key.endswith(("o_proj.weight", "down_proj.weight", "c_proj.weight"))
+
+    kept = {key: model.state_dict()[key] if stays(key) else value for key, value in weights.items()}
+    assert float((logits(with_weights(model, kept)) - logits(model)).abs().max()) > 1e-2
+
+
+@both
 def test_folding_leaves_ones_without_a_bias_in_every_block(architecture: str) -> None:
     model = uneven(architecture)
     folded = with_weights(model, SURGERIES["folded"](model, recipe(architecture, "folded")))
