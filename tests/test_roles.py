@@ -190,8 +190,9 @@ _MISTRAL3 = {f"{part}_config": {"model_type": kind, "num_hidden_layers": 3}
 # Names, whether there are biases, the config: of families whose code lives in their repos, by model type.
 NAMED: dict[str, tuple[str, bool, dict[str, Any]]] = {
     **{kind: (LLAMA, False, {}) for kind in (
-        "yi", "baichuan", "skywork", "internlm", "aquila", "minicpm", "deepseek", "xverse", "bailing_moe", "kimi_k2")},
-    "orion": (LLAMA, True, {}),
+        "yi", "baichuan", "skywork", "internlm", "aquila", "minicpm", "deepseek", "xverse", "bailing_moe", "kimi_k2",
+        "solar_open")},
+    **{kind: (LLAMA, True, {}) for kind in ("orion", "phimoe")},
     "stablelm_epoch": (LLAMA, True, {"use_parallel_residual": True}),
     "Yi": ("model.layers.*.ln1 pre_attention; model.layers.*.ln2 pre_mlp; model.norm final", False, {}),
     "phi4mm": (LLAMA + "model.embed_tokens_extend.image_embed.img_processor.encoder.layers.*.layer_norm1 vision/other; "
@@ -229,6 +230,9 @@ NAMED: dict[str, tuple[str, bool, dict[str, Any]]] = {
     "a class that is listed": (LLAMA, False, {"model_type": "mine", "architectures": ["LlamaForCausalLM"]}),
     "Solar Open has neither query norms nor an MTP block": (LLAMA + "model.layers.*.self_attn.q_norm other"
         "; model.layers.3.input_layernorm other", False, {"model_type": "solar_open", **_ONE_MTP}),
+    **{f"{kind}: its MTP block ends in a final_layernorm": (LLAMA.replace("pre_attention", role) + _MTP
+        + "; model.layers.3.final_layernorm mtp/final", False, {"model_type": kind, **_ONE_MTP})
+       for kind, role in (("bailing_hybrid", "pre_mixer"), ("sarvam_moe", "pre_attention"))},
     "a block past the last one": (LLAMA + _MTP + "; model.layers.3.shared_head.norm mtp/final", False,
         {"model_type": "glm4_moe", **_ONE_MTP}),
     "MiMo's MTP blocks lie beside the others and count from zero": (LLAMA +
@@ -362,6 +366,7 @@ HYBRIDS = {
     "qwen3_next": ("linear_attn.in_proj_qkvz", "self_attn.q_proj"),
     "olmo_hybrid": ("linear_attn.A_log", "self_attn.q_proj"),
     "lfm2": ("conv.in_proj", "self_attn.q_proj"),
+    "lfm2_moe": ("conv.in_proj", "self_attn.q_proj"),
     "bamba": ("mamba.in_proj", "self_attn.q_proj"),
     "jamba": ("mamba.A_log", "self_attn.q_proj"),
     "granitemoehybrid": ("mamba.in_proj", "self_attn.q_proj"),
@@ -477,9 +482,9 @@ def test_two_norms_that_only_a_wrapper_tells_apart_are_refused_by_both_names(
 @pytest.mark.parametrize("with_config", [True, False])
 @pytest.mark.parametrize("bare", [True, False])
 @pytest.mark.parametrize(("name", "prefix", "tower"), [
-    ("t5", "encoder.", "encoder"),
+    *((name, "encoder.", "encoder") for name in ("t5", "mt5", "umt5")),
     ("t5", "decoder.", "decoder"),
-    ("whisper", "model.encoder.", "encoder"),
+    *((name, "model.encoder.", "encoder") for name in ("whisper", "m2m_100")),
     ("whisper", "model.decoder.", "decoder"),
     ("bart", "model.encoder.", "encoder"),
     ("siglip", "vision_model.", "vision"),
@@ -496,7 +501,7 @@ def test_a_tower_saved_alone_keeps_its_true_name_or_is_an_error(
     config = TRACED[name]["config"] if with_config else None
     # Without a config and a prefix these are the names of encoders, decoders and text models alike; BART's without a
     # config are those of blocks with the norm in front or behind.
-    unclear = not with_config and (name == "bart" or (bare and name in ("whisper", "qwen2_audio")))
+    unclear = not with_config and (name == "bart" or (bare and name in ("whisper", "m2m_100", "qwen2_audio")))
     if unclear:
         with pytest.raises(RoleError, match="no table has exactly" if name == "bart" else "with these names disagree"):
             map_roles(shapes, config, where=WHERE)
@@ -622,13 +627,14 @@ def test_every_layer_that_lacks_a_norm_is_named_and_the_others_keep_their_number
 
 
 LOST = {name: TRACED[name]["config"] for name in (
-    "qwen3", "qwen3_next", "gemma3", "olmo2", "olmo_hybrid", "minimax_m2", "afmoe", "hunyuan_v1_dense", "lfm2",
-    "gemma3n_text", "gemma4_text", "t5gemma2", "mllama",
+    "qwen3", "qwen3_moe", "qwen3_vl", "qwen3_vl_text", "qwen3_omni_moe_thinker", "qwen3_next", "qwen3_5", "gemma3",
+    "gemma3_text", "olmoe", "olmo2", "olmo_hybrid", "exaone4", "exaone_moe", "dots1", "minimax_m2", "apertus", "afmoe",
+    "hunyuan_v1_dense", "hunyuan_v1_moe", "lfm2", "gemma3n_text", "gemma4_text", "t5gemma2", "mllama",
 )}  # fmt: skip
 LOST |= {
     "glm4_moe-qk": TRACED["glm4_moe-qk"]["config"] | {"use_qk_norm": True, "num_nextn_predict_layers": 0},
     "cohere-qk": TRACED["cohere-qk"]["config"] | {"use_qk_norm": True},
-    "phi-qk": TRACED["phi-qk"]["config"] | {"qk_layernorm": True},
+    **{name: TRACED[name]["config"] | {"qk_layernorm": True} for name in ("stablelm-qk", "phi-qk", "persimmon")},
 }
 
 
