@@ -144,6 +144,7 @@ BAD = [
     ("seed = 0", "seed = 0\ncells = [[0, 1], [0, 1]]", r"cells': expected each entry once, found \(0, 1\)"),
     ("seed = 0", "seed = 0\nsets = {}", "sets': Expected `object` of length >= 1"),
     ("seed = 0", "seed = 0\nsets = {all = [\"four\"]}", r"sets.all': expected model keys .*found 'four'"),
+    ("seed = 0", "seed = 0\ncomparisons = {a = {roles = [\"pre_mlp\"], pairs = []}}", "Expected `array` of length 2"),
     ("seed = 0", "seed = 0\ncomparisons = {a = {roles = [\"pre_mlp\", \"x\"], pairs = []}}",
      r"comparisons.a.roles': expected a role, .*found 'x'"),
     ("copies = []", "copies = [[\"one\", \"one\"]]", r"copies': expected each entry once, found 'one'"),
