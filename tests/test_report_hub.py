@@ -53,7 +53,7 @@ model = "one"
 roles = ["pre_attention", "pre_mlp"]
 models = ["one", "shut"]
 baseline_layer = 0
-layers = [1, 3]
+layers = [1]
 n_permutations = 99
 seed = 0
 
@@ -101,11 +101,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tiny(seed: int, moved: float = 0.0, order: int | None = None) -> dict[str, np.ndarray]:
-    """A Llama of five blocks and 2,000 tokens; `moved` from that of the seed, its channels in another order."""
+    """A Llama of two blocks and 2,000 tokens; `moved` from that of the seed, its channels in another order."""
     rng, noise = np.random.default_rng(seed), np.random.default_rng(100 + seed)
-    shapes = {name: one.shape for name, one in llama_tensors(5, 64).items()}
+    shapes = {name: one.shape for name, one in llama_tensors(2, 64).items()}
     shapes |= {"model.embed_tokens.weight": (2000, 64)}
-    shapes |= {f"model.layers.{n}.self_attn.v_proj.weight": (64, 64) for n in range(5)}
+    shapes |= {f"model.layers.{n}.self_attn.v_proj.weight": (64, 64) for n in range(2)}
     found = {name: rng.normal(len(shape) == 1, 0.1, shape) for name, shape in sorted(shapes.items())}
     found = {name: one + moved * noise.normal(0, 0.1, one.shape) for name, one in found.items()}
     channels = slice(None) if order is None else np.random.default_rng(order).permutation(64)
@@ -117,9 +117,7 @@ def stocked(hub: HubStandIn) -> HubStandIn:
     packed = {name: np.zeros((64, 64), np.uint8) for name in tiny(1) if "v_proj" in name}
     models = {"one": tiny(1), "child": tiny(1, 0.3, order=7), "other": tiny(2), "packed": tiny(1, 0.2) | packed}
     for name, tensors in (models | {"shut": tiny(3)}).items():
-        files = checkpoint_files(tensors, LLAMA_CONFIG | SIZES | {"num_hidden_layers": 5}) | {
-            "tokenizer.json": byte_level()
-        }
+        files = checkpoint_files(tensors, LLAMA_CONFIG | SIZES) | {"tokenizer.json": byte_level()}
         hub.add(f"owner/{name}", files, gated=name == "shut")
     return hub
 
