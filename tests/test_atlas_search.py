@@ -17,8 +17,8 @@ from lnsim.atlas import search, store
 from lnsim.atlas.sketch import sketch
 from lnsim.atlas.store import Atlas, Wanted
 from lnsim.checkpoint.extract import extract
-from lnsim.measure.judge import matched_rows
 from lnsim.measure.parted_test import parted_test
+from lnsim.measure.verdict import matched_rows
 
 N_PLANTED, N_MODELS, SIZE, LAYERS = 5, 130, 256, 3
 

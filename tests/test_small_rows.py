@@ -10,7 +10,7 @@ import pytest
 
 from lnsim.checkpoint.extract import extract
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.row_evidence import weigh_rows
+from lnsim.measure.evidence import weigh_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted((ROOT / "data" / "rows" / "small_models").glob("*.safetensors"))

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import lnsim
-from lnsim.measure.evidence import combined, token_rows, value_rows
-from lnsim.measure.row_evidence import value_blocks
+from lnsim.measure.evidence import combined, token_rows, value_blocks, value_rows
 from studies.zoo.plan import full_zoo
 from studies.zoo.recipes import Recipe
 

@@ -35,10 +35,10 @@ from lnsim.atlas.store import Atlas, Entry, extract_path, needed, read_block
 from lnsim.checkpoint.extract import load
 from lnsim.checkpoint.vectors import NormVectors
 from lnsim.errors import SourceError
-from lnsim.measure.judge import Rows, judged, matched_rows
 from lnsim.measure.many import Relation, best_first, relation
 from lnsim.measure.pair_test import MOST, PairTest
 from lnsim.measure.parted_test import parted_test
+from lnsim.measure.verdict import Rows, judged, matched_rows
 
 _BEST = 10  # models that a query is tested against in any case
 _TESTS = 4  # pairs in a block of full tests

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.judge import why_apart
 from lnsim.measure.nulls import centred_unit
+from lnsim.measure.verdict import why_apart
 
 Floats = npt.NDArray[np.float32]
 Sketch = Mapping[str, Floats]

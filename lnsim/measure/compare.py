@@ -27,11 +27,11 @@ from lnsim.measure.comparable import (
     not_comparable_roles,
     why_not_bits,
 )
-from lnsim.measure.judge import Judgement, judge, why_apart
 from lnsim.measure.metrics import pairwise, undefined_rows
 from lnsim.measure.nulls import Floats
 from lnsim.measure.pair_test import MOST
 from lnsim.measure.permutation import Orders, channel_orders, matched_null
+from lnsim.measure.verdict import Judgement, judge, why_apart
 
 _MOST_A_ROLE = 9_999  # permutations that one role costs at most; the verdict rests on a test of its own
 _MEANS = ("cosine", "pearson", "spearman", "rel_l2")

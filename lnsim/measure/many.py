@@ -12,8 +12,8 @@ from typing import Any
 
 from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import NormVectors
-from lnsim.measure.judge import Judgement, judge
 from lnsim.measure.pair_test import MOST, STRONG
+from lnsim.measure.verdict import Judgement, judge
 
 STRENGTHS = ("identical", "strong", "border", "weak", "none", "not_decided", "not_comparable")
 """How strong a sentence is, the strongest first; pairs of the first four stand out."""

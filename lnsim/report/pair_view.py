@@ -18,8 +18,8 @@ from lnsim.checkpoint.source import Progress, no_progress
 from lnsim.checkpoint.vectors import IN_LLAMA, NormVectors
 from lnsim.errors import ComparisonError, LnsimError
 from lnsim.measure.compare import ONE_LAYER, PairSummary, RoleSummary, summarise_pair
+from lnsim.measure.evidence import RowEvidence, weigh_rows
 from lnsim.measure.pair_test import MOST
-from lnsim.measure.row_evidence import RowEvidence, weigh_rows
 from lnsim.near_names import with_near_names
 from lnsim.report.markup import typographic
 from lnsim.tables import aligned, card, table
